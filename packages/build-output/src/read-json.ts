@@ -2,6 +2,8 @@ import type { z } from 'zod'
 import { type Tree, UnusableOutput } from './output.ts'
 
 const MANIFEST_BYTES_MAX = 8 * 1024 * 1024
+/** What writes JSON again calls itself for each level. */
+const NESTING_MAX = 200
 
 /** Reads and validates a manifest of an archive. Throws UnusableOutput that names it, and the invalid member. */
 export async function readJson<T extends z.ZodType>(tree: Tree, path: string, schema: T): Promise<z.infer<T>> {
@@ -13,7 +15,22 @@ export async function readJson<T extends z.ZodType>(tree: Tree, path: string, sc
   } catch (error) {
     throw new UnusableOutput(`${path} is no JSON.`, { cause: error })
   }
+  if (isDeeper(value, NESTING_MAX)) throw new UnusableOutput(`${path} is nested more than ${NESTING_MAX} levels deep.`)
   return parseManifest(schema, value, path)
+}
+
+/** Whether a value has members within members, more than so many times. */
+function isDeeper(value: unknown, levels: number): boolean {
+  let level = [value]
+  for (let depth = 0; depth <= levels; depth++) {
+    level = level.flatMap((each) =>
+      typeof each === 'object' && each !== null
+        ? Object.values(each).filter((member) => typeof member === 'object' && member !== null)
+        : [],
+    )
+    if (level.length === 0) return false
+  }
+  return true
 }
 
 /** Validates a part of a manifest. where: the start of the error's sentence. Throws UnusableOutput. */

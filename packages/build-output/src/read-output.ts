@@ -31,8 +31,9 @@ const SERVER_VARIABLES: Readonly<Record<string, Record<string, string>>> = {
   '@angular/ssr': { NG_ALLOWED_HOSTS: '*', NG_TRUST_PROXY_HEADERS: 'x-forwarded-host,x-forwarded-proto' },
 }
 const packages = z.record(z.string(), z.unknown()).optional().catch(undefined)
-const packageJson = z.looseObject({
-  scripts: z.record(z.string(), z.unknown()).optional(),
+const packageJson = z.object({
+  main: z.unknown().optional(),
+  scripts: packages,
   dependencies: packages,
   devDependencies: packages,
 })
@@ -115,14 +116,14 @@ export interface FoundServer {
  */
 export async function findServer(tree: Tree, below: string): Promise<FoundServer | undefined> {
   const path = `${below}package.json`
-  const manifest = tree.files.has(path) ? await readJson(tree, path, packageJson) : {}
-  const { scripts = {}, dependencies = {}, devDependencies = {} } = manifest
+  const manifest = tree.files.has(path) ? await readJson(tree, path, packageJson) : undefined
+  const { scripts = {}, main, dependencies = {}, devDependencies = {} } = manifest ?? {}
   const uses = (name: string): boolean => Object.hasOwn(dependencies, name) || Object.hasOwn(devDependencies, name)
   const namesOf = <T>(known: Readonly<Record<string, T>>): T[] =>
     Object.entries(known).flatMap(([name, value]) => (uses(name) ? [value] : []))
   const has = (name: string): boolean => tree.files.has(below + name)
   const environment: Record<string, string> = Object.assign({}, ...namesOf(SERVER_VARIABLES))
-  const script = chooseStart(scripts, has)
+  const script = chooseStart({ scripts, main }, has)
   if (script?.file !== undefined)
     return script.isPlain
       ? { handler: script.file, command: undefined, script, environment }

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { chooseStart, explainStart } from './start-script.ts'
 
-const chosenOf = (scripts: Record<string, unknown>, files: readonly string[]) => {
-  const chosen = chooseStart(scripts, (path) => files.includes(path))
+const chosenOf = (scripts: Record<string, unknown>, files: readonly string[], main?: unknown) => {
+  const chosen = chooseStart({ scripts, main }, (path) => files.includes(path))
   return chosen && [chosen.name, chosen.file, chosen.isPlain]
 }
 
@@ -58,9 +58,39 @@ describe('the script that starts a server is', () => {
     expect(chosenOf(scripts, ['dist/main.js'])).toEqual(expected)
   })
 
+  test.each<[string, string, string | undefined]>([
+    ['flags that load something first', 'node -r dotenv/config --import ./trace.js dist/main.js', 'dist/main.js'],
+    ['arguments behind it', 'NODE_ENV=production node dist/main.js prod --port 3', 'dist/main.js'],
+    ['a framework’s own program', 'react-router-serve ./dist/main.js', 'dist/main.js'],
+    ['no file at all', 'node --version', undefined],
+    ['a shell', 'node dist/main.js > log', undefined],
+    ['a folder above package.json', 'node ../dist/main.js', undefined],
+    ['an absolute path', 'node /dist/main.js', undefined],
+    ['more than 4,096 characters', `node dist/main.js${' a'.repeat(2_100)}`, undefined],
+  ])('is found in a command with %s', (_, command, file) => {
+    expect(chosenOf({ start: command }, ['dist/main.js', '../dist/main.js', '/dist/main.js'])?.[1]).toBe(file)
+  })
+
+  test('is what the folder names as its main module, as Node resolves it', () => {
+    const files = ['index.js', 'dist/main.js']
+    expect(chosenOf({ start: 'node .' }, files, './dist/main')).toEqual(['start', 'dist/main.js', true])
+    expect(chosenOf({ start: 'node ./' }, files, 'gone.js')).toEqual(['start', 'index.js', true])
+    expect(chosenOf({ start: 'node .' }, files, 7)).toEqual(['start', 'index.js', true])
+  })
+
+  test.each([
+    'node' + ' --a'.repeat(1_000) + ' ;',
+    'node ' + '-'.repeat(4_000) + ' !',
+    `${'A=b '.repeat(1_000)}node`,
+    'vite ' + 'a '.repeat(50_000) + '|',
+  ])('is sought to the end of a command that was made to take long, case %#', (command) => {
+    expect(chosenOf({ start: command }, ['dist/main.js'])).toEqual(['start', undefined, false])
+    expect(explainStart({ name: 'start', command }, ['EROFS'])).toContain('cannot be changed')
+  })
+
   test('the first one, and those before it are named', () => {
     const scripts = { start: 'nest start', 'start:prod': 'node gone', 'start:production': 'node dist/main' }
-    expect(chooseStart(scripts, (path) => path === 'dist/main.js')?.passedOver).toEqual([
+    expect(chooseStart({ scripts }, (path) => path === 'dist/main.js')?.passedOver).toEqual([
       { name: 'start', command: 'nest start' },
       { name: 'start:prod', command: 'node gone' },
     ])

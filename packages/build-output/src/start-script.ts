@@ -1,3 +1,5 @@
+import { posix } from 'node:path'
+
 /** A script of package.json that may start a server. */
 export interface StartScript {
   name: string
@@ -6,6 +8,8 @@ export interface StartScript {
 
 const OTHER_NAMES = ['start:prod', 'start:production']
 const SERVE_SSR = /^serve:ssr:/
+/** A longer one is left to the shell. */
+const COMMAND_LENGTH_MAX = 4_096
 
 /** The scripts of package.json that may start its server, in the order in which they are tried. */
 export function listStartScripts(scripts: Readonly<Record<string, unknown>>): StartScript[] {
@@ -16,25 +20,66 @@ export function listStartScripts(scripts: Readonly<Record<string, unknown>>): St
   })
 }
 
-/** Variables and flags, then one file: what a command is that only starts a program. */
-const NODE_COMMAND =
-  /^(?:(?:cross-env\s+)?(?:[A-Za-z_]\w*=[^\s;&|`$]*\s+)+)?node((?:\s+--?[\w-]+(?:=[^\s;&|`$]+)?)*)\s+(?:\.\/)?([\w@./-]+)$/
-/** Flags of Node that take the next word, or run something else than a file. */
-const OTHER_FLAGS =
-  /\s(?:-[reCpc]|--(?:require|import|loader|eval|print|watch\S*|test\S*|check|run|conditions))(?:\s|$)/
+/** Programs that run a file: Node, and what frameworks have for it. */
+const RUNNERS = new Set(['node', 'react-router-serve', 'remix-serve'])
+const ASSIGNMENT = /^[A-Za-z_]\w*=/
+/** Flags of Node that take the next word. */
+const TAKES_WORD = new Set([
+  '-r',
+  '--require',
+  '--import',
+  '--loader',
+  '--experimental-loader',
+  '-C',
+  '--conditions',
+  '--env-file',
+])
+/** Flags by which Node runs something else than a file, or the file again and again. */
+const RUNS_OTHER = /^(?:-[epci]|--(?:eval|print|check|interactive|run|watch|test)(?:[-=].*)?)$/
+/** Whatever needs a shell. */
+const SHELL = /[;&|`$<>()"'\\\n]/
+
+/** The words of a command without variables in front. */
+function wordsOf(command: string): string[] {
+  const words = command.trim().split(/\s+/)
+  let at = words[0] === 'cross-env' ? 1 : 0
+  while (ASSIGNMENT.test(words[at] ?? '')) at++
+  return words.slice(at)
+}
+
+interface Program {
+  /** As it is written. */
+  file: string
+  /** True if the command is `node <file>` and nothing else. */
+  isPlain: boolean
+}
 
 /**
- * The files that a command may mean, as Node resolves them, if all it does is to run one by Node (`node dist/main`, with variables
- * and flags before it); none otherwise. isPlain: nothing but the file.
+ * The program of a command, if all it does is to run one by Node: `node dist/main`, with variables and flags before it and arguments
+ * behind.
  */
-function filesOfCommand(command: string): { files: string[]; isPlain: boolean } {
-  const trimmed = command.trim()
-  const [, flags = '', file = ''] = NODE_COMMAND.exec(trimmed) ?? []
-  if (file === '' || OTHER_FLAGS.test(`${flags} `)) return { files: [], isPlain: false }
-  return {
-    files: [file, `${file}.js`, `${file.replace(/\/$/, '')}/index.js`],
-    isPlain: /^node\s+\S+$/.test(trimmed),
+function programOf(command: string): Program | undefined {
+  if (command.length > COMMAND_LENGTH_MAX || SHELL.test(command.trim())) return undefined
+  const [runner = '', ...words] = wordsOf(command)
+  if (!RUNNERS.has(runner)) return undefined
+  let at = 0
+  for (; words[at]?.startsWith('-') === true; at++) {
+    const word = words[at] ?? ''
+    if (RUNS_OTHER.test(word)) return undefined
+    if (TAKES_WORD.has(word)) at++
   }
+  const file = words[at]
+  return file === undefined
+    ? undefined
+    : { file, isPlain: command.trim().split(/\s+/).length === 2 && runner === 'node' }
+}
+
+/** The paths that Node tries for a program, below the folder of package.json. main: of that package.json. */
+function pathsOf(file: string, main: unknown): string[] {
+  const path = posix.normalize(file).replace(/\/$/, '')
+  if (path.startsWith('/') || path === '..' || path.startsWith('../')) return []
+  if (path !== '.') return [path, `${path}.js`, `${path}/index.js`]
+  return [...(typeof main === 'string' && posix.normalize(main) !== '.' ? pathsOf(main, undefined) : []), 'index.js']
 }
 
 /** How a server of package.json is started. */
@@ -43,7 +88,7 @@ export interface ChosenStart extends StartScript {
   file: string | undefined
   /** True if it does nothing but run that program. */
   isPlain: boolean
-  /** Scripts that were tried before it, and what is wrong with them. */
+  /** Scripts that were tried before it, and name no program that is there. */
   passedOver: StartScript[]
 }
 
@@ -52,37 +97,54 @@ export interface ChosenStart extends StartScript {
  * `start:production` and `serve:ssr:*`; else `start`. has: whether a file is there, by its path below package.json.
  */
 export function chooseStart(
-  scripts: Readonly<Record<string, unknown>>,
+  { scripts = {}, main }: { scripts?: Readonly<Record<string, unknown>> | undefined; main?: unknown },
   has: (path: string) => boolean,
 ): ChosenStart | undefined {
   const listed = listStartScripts(scripts)
   for (const [n, script] of listed.entries()) {
-    const { files, isPlain } = filesOfCommand(script.command)
-    const file = files.find(has)
-    if (file === undefined) continue
-    return { ...script, file, isPlain, passedOver: listed.slice(0, n) }
+    const program = programOf(script.command)
+    const file = program && pathsOf(program.file, main).find(has)
+    if (file !== undefined)
+      return { ...script, file, isPlain: program?.isPlain === true, passedOver: listed.slice(0, n) }
   }
   const [first] = listed
   return first && first.name === 'start' ? { ...first, file: undefined, isPlain: false, passedOver: [] } : undefined
 }
 
-/** Programs that build when they start, and serve what they built to their developer. */
-const DEVELOPMENT = [
-  /\b(?:ng|vue-cli-service|webpack|rsbuild|parcel|gridsome) serve\b/,
-  /\b(?:nodemon|ts-node-dev|tsnd|node-dev|webpack-dev-server|react-app-rewired start|react-scripts start|craco start|gatsby develop|eleventy --serve|docusaurus start|parcel(?! build)\b)/,
-  /\b(?:next|nuxt|nuxi|astro|remix|react-router|waku|vinxi|vite|rsbuild|expo|wrangler|netlify|vercel) dev\b/,
-  /\b(?:vite|snowpack)(?: serve)?(?:\s+(?!build|preview|optimize|ssr)\S+)*$/,
-  /\b(?:tsx|bun|nest start|node) (?:--)?watch\b|--watch\b/,
-]
+/** Programs that build when they start, and serve what they built to their developer, by their first words. */
+const DEVELOPMENT =
+  /^(?:(?:ng|vue-cli-service|webpack|rsbuild|gridsome) serve|(?:nodemon|ts-node-dev|tsnd|node-dev|webpack-dev-server)|(?:react-app-rewired|react-scripts|craco|docusaurus) start|gatsby develop|(?:next|nuxt|nuxi|astro|remix|react-router|waku|vinxi|vite|rsbuild|expo|wrangler|netlify|vercel) dev|(?:tsx|bun) watch)(?: |$)/
+/** Programs that do so unless their second word says something else. */
+const DEVELOPMENT_ALONE = /^(?:vite|snowpack|parcel)(?!\s+(?:build|preview|optimize))(?: |$)/
 /** Programs that write what they compile. */
 const COMPILING =
-  /\b(?:tsc|tsup|tsdown|esbuild|swc|babel|rollup|webpack|rimraf|nest (?:start|build)|ng build|(?:vite|next|nuxt|nuxi|astro|vinxi|remix|react-router|waku) build|(?:npm|pnpm|yarn)(?: run)? build)\b/
+  /^(?:(?:tsc|tsup|tsdown|esbuild|swc|babel|rollup|webpack|rimraf)|nest (?:start|build)|(?:ng|vite|next|nuxt|nuxi|astro|vinxi|remix|react-router|waku) build|(?:npm|pnpm|yarn)(?: run)? build)(?: |$)/
+/** Programs that serve a folder of pages. */
+const SERVES_PAGES =
+  /^(?:(?:vite|astro|docusaurus|waku) preview|docusaurus serve|serve|http-server|sirv|live-server)(?: |$)/
+/** What only calls the next word. */
+const CALLING = /^(?:npx|pnpm exec|pnpm dlx|yarn dlx|pnpx|bunx|exec)(?: --yes| -y)* (?:@[\w.-]+\/)?/
+const EXAMINED = 1_000
+
+/** The programs of a command, each with its words: `tsc && node .` has two. */
+const partsOf = (command: string): string[] =>
+  command
+    .slice(0, EXAMINED)
+    .split(/&&|\|\||[;|\n]/)
+    .map((part) => wordsOf(part).join(' ').replace(CALLING, ''))
 
 /** What a command does that no deployment can do: undefined if nothing tells. */
 function habitOf(command: string): 'develops' | 'compiles' | undefined {
-  if (DEVELOPMENT.some((pattern) => pattern.test(command.trim()))) return 'develops'
-  return COMPILING.test(command) ? 'compiles' : undefined
+  const parts = partsOf(command)
+  const isWatching = (part: string): boolean => part.split(' ').some((word) => /^--(?:watch|serve)\b/.test(word))
+  if (parts.some((part) => DEVELOPMENT.test(part) || DEVELOPMENT_ALONE.test(part) || isWatching(part)))
+    return 'develops'
+  return parts.some((part) => COMPILING.test(part)) ? 'compiles' : undefined
 }
+
+/** Whether a start script shows pages to their developer, instead of being a server of its own. */
+export const isForPages = ({ command }: StartScript): boolean =>
+  habitOf(command) === 'develops' || partsOf(command).some((part) => SERVES_PAGES.test(part))
 
 /**
  * Explains why a start script cannot work where files cannot be changed, and which script to write instead: for one that compiles or
@@ -103,9 +165,8 @@ export function explainStart(
       : habit === 'compiles'
         ? 'compiles when it starts'
         : 'writes files below its own folder'
-  const started =
-    made[0] ?? /\bnode\s+(?:\.\/)?([\w@./-]+)\s*$/.exec(command.trim())?.[1] ?? '<file that listens on PORT>'
-  return `${scriptCall(name)} ran \`${command.trim().slice(0, 200)}\`, which ${why}. The files of a deployment cannot be changed: let the build script compile, and add a script that only starts what it made, "start:prod": "node ${started}".`
+  const started = made[0] ?? programOf(partsOf(command).at(-1) ?? '')?.file ?? '<file that listens on PORT>'
+  return `${scriptCall(name)} ran \`${command.trim().slice(0, 200)}\`, which ${why}. The files of a deployment cannot be changed: let the build script compile, and add a script that only starts what it made, "start:prod": "node ${started.slice(0, 200)}".`
 }
 
 /** A script as people type it. */

@@ -4,6 +4,7 @@ import { lstat, readdir, readFile, readlink, realpath } from 'node:fs/promises'
 import { basename, dirname, join, posix } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { findServer, type Tree, UnusableOutput, WORKERS } from '@platform/build-output/read-output'
+import { isForPages, type StartScript } from '@platform/build-output/start-script'
 import { Warnings } from '@platform/build-output/warnings'
 import { explainLeftOut, explainNothing, findMadeServers, type Made } from './made-files.ts'
 import { pathIn, readPackage, upwards } from './manifests.ts'
@@ -72,6 +73,7 @@ const LEFT_OUT = /(?:^|\/)(?:\.git|node_modules\/\.cache|\.next\/cache|\.yarn\/c
 /** Intermediate files of frameworks: they include pages, but are not a site. */
 const INTERMEDIATE = /(?:^|\/)\.(?:next|nuxt|svelte-kit)\//
 const OUTPUT = '.vercel/output'
+const PAGES_SHOWN = 3
 
 const shown = (path: string): string => JSON.stringify(path.length > 200 ? `${path.slice(0, 200)}…` : path)
 
@@ -315,7 +317,8 @@ type Choice = { rule: string } & (
   /** program: the module that starts it, below the project; undefined if that is not all that starts it. */
   | { kind: 'server'; program: string | undefined }
   | ({ kind: 'next-server' } & NextOutput)
-  | { kind: 'folder'; folder: string; others: string[] }
+  /** unstarted: a start script that is not run; undefined if there is none, or if it only shows pages. */
+  | { kind: 'folder'; folder: string; others: string[]; unstarted?: StartScript | undefined }
 )
 
 /** The standalone output of Next.js. */
@@ -355,7 +358,7 @@ function madeFolders(files: Scan['files'], root: string, isMade: (path: string) 
 }
 
 /** Flags by which Node loads other modules before the program. */
-const PRELOADING = /--(?:require|import|loader|experimental-loader)=/
+const PRELOADING = /(?:^|[\s=])(?:-r|--(?:require|import|loader|experimental-loader))(?:[=\s])/
 
 /** Whether a path below the project is a non-empty folder of it. */
 async function holdsSomething(folder: string, path: string): Promise<boolean> {
@@ -403,11 +406,12 @@ async function choose(
   const server = await findServer(tree, root === '' ? '' : `${root}/`)
   const program = server?.handler ?? server?.script?.file
   const isOwn = next === undefined || program?.startsWith(`${next.distDir}/`) === false
+  const pages = madeFolders(scanned.files, root, isMade)
   if (program !== undefined && isOwn)
     return {
       kind: 'server',
       program: PRELOADING.test(server?.script?.command ?? '') ? undefined : posix.join(root, program),
-      rule: `Took ${placeOf(root)} as a Node server: what starts it is there`,
+      rule: `Took ${placeOf(root)} as a Node server: what starts it is there${pages.length === 0 ? '' : `; the pages that the build made are left to it: ${pages.slice(0, PAGES_SHOWN).join(', ')}`}`,
     }
   if (next)
     return {
@@ -415,12 +419,13 @@ async function choose(
       ...next,
       rule: `Took ${pathIn(root, `${next.distDir}/standalone`)}: the server that Next.js made`,
     }
-  const [folder, ...others] = madeFolders(scanned.files, root, isMade)
+  const [folder, ...others] = pages
   if (folder !== undefined)
     return {
       kind: 'folder',
       folder,
       others,
+      unstarted: server?.script && !isForPages(server.script) ? server.script : undefined,
       rule: `Took ${folder}: the folder nearest to the top with a page that the build made`,
     }
   if (server !== undefined)
@@ -647,7 +652,7 @@ export async function readBuiltProject(options: BuiltProjectOptions): Promise<Bu
     scanResult = await scan(folder, below, { hasModules, entriesMax: ENTRIES_MAX })
     await followLinks(folder, scanResult, warnings)
     if (choice.kind === 'folder' && options.outputDirectory === undefined)
-      for (const sentence of explainLeftOut(made, choice.folder, choice.others)) warnings.add(sentence)
+      for (const sentence of explainLeftOut(made, choice)) warnings.add(sentence)
   }
   // readNextServer has moved the files, so their paths start at the standalone folder instead of the project.
   files = new ProjectFiles(choice.kind === 'next-server' ? scanResult.start : folder, scanResult.files, bytesMax)

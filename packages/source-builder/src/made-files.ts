@@ -1,7 +1,9 @@
 import { open } from 'node:fs/promises'
+import type { StartScript } from '@platform/build-output/start-script'
 import { dependsOn, type PackageJson, pathIn } from './manifests.ts'
 
 const FOLDERS_SHOWN = 5
+const COMMAND_SHOWN = 100
 const SERVERS_SHOWN = 3
 const LOOKED_INTO_MAX = 40
 const READ_BYTES = 262_144
@@ -150,13 +152,28 @@ export function explainNothing({ paths, servers, manifest, root }: Made): string
   return sentences.join(' ')
 }
 
-/**
- * Sentences on what a build made beside the folder of pages that is taken: other folders of pages, and servers. others: those folders,
- * from the archive's root.
- */
-export function explainLeftOut({ servers, manifest, root }: Made, folder: string, others: readonly string[]): string[] {
+/** The folder of pages that is taken. Folders are from the archive's root. */
+interface TakenFolder {
+  folder: string
+  /** Other folders of pages. */
+  others: readonly string[]
+  /** A start script that is not run. */
+  unstarted?: StartScript | undefined
+}
+
+/** Sentences on what a build made beside the folder of pages that is taken: other folders of pages, and servers. */
+export function explainLeftOut(
+  { servers, manifest, root }: Made,
+  { folder, others, unstarted }: TakenFolder,
+): string[] {
   const advice = adviceFor(manifest)
+  const path = pathIn(root, 'package.json')
   return [
+    ...(unstarted === undefined
+      ? []
+      : [
+          `${path}: scripts: ${unstarted.name} (${unstarted.command.slice(0, COMMAND_SHOWN)}) is not run, since the build made pages in ${folder}. If it is a server, let it be started by Node and its file: "start:prod": "node …".`,
+        ]),
     ...servers.map((server) => {
       const how = server.listens || advice === undefined ? adviceOnServer(server, root) : advice
       return `The build also made ${server.path}, which looks like a server, and is not started: ${how}${how.endsWith('.') ? '' : '.'}`

@@ -1,27 +1,33 @@
 import { readJson } from '@platform/build-output/read-json'
 import type { Tree } from '@platform/build-output/read-output'
 import { UnusableOutput } from '@platform/build-output/read-output'
-import { parse } from 'yaml'
+import { isCollection, parseDocument, visit } from 'yaml'
 import { z } from 'zod'
 
-const YAML_BYTES_MAX = 1_048_576
+/** Of YAML: four times as much can take minutes to parse. */
+const SETTINGS_BYTES_MAX = 65_536
 
 const text = z.string().max(4_096)
 /** A member of another type is left to the project's own tools. */
 const optional = <T extends z.ZodType>(schema: T) => schema.optional().catch(undefined)
 const texts = optional(z.record(z.string(), z.unknown()))
 
-const packageJson = z.looseObject({
+const packageJson = z.object({
   name: optional(text),
   version: optional(text),
   packageManager: optional(text),
-  engines: optional(z.looseObject({ node: optional(text) })),
-  volta: optional(z.looseObject({ node: optional(text) })),
+  engines: optional(z.object({ node: optional(text) })),
+  volta: optional(z.object({ node: optional(text) })),
+  main: z.unknown().optional(),
   scripts: texts,
   dependencies: texts,
   devDependencies: texts,
   optionalDependencies: texts,
   peerDependencies: texts,
+  overrides: z.unknown().optional(),
+  resolutions: z.unknown().optional(),
+  pnpm: z.unknown().optional(),
+  workspaces: z.unknown().optional(),
 })
 export type PackageJson = z.infer<typeof packageJson>
 
@@ -53,11 +59,17 @@ export async function readVercel(tree: Tree, root: string): Promise<VercelJson> 
   return tree.files.has(path) ? readJson(tree, path, vercelJson) : {}
 }
 
+/** A text of the project on one line of a log: control characters are shown as escapes. */
+export const printable = (text: string): string =>
+  // oxlint-disable-next-line no-control-regex -- these are what is looked for
+  text.replace(/[\u0000-\u001f\u007f]/g, (found) => JSON.stringify(found).slice(1, -1))
+
 /** The content of a short file of settings; '' if there is none. Throws UnusableOutput if it is too large. */
 export async function readText(tree: Tree, path: string): Promise<string> {
   const file = tree.files.get(path)
   if (file === undefined) return ''
-  if (file.bytes > YAML_BYTES_MAX) throw new UnusableOutput(`${path} is larger than ${YAML_BYTES_MAX / 1_048_576} MiB`)
+  if (file.bytes > SETTINGS_BYTES_MAX)
+    throw new UnusableOutput(`${path} is larger than ${SETTINGS_BYTES_MAX / 1_024} KiB`)
   return (await tree.read(path)).toString('utf8').replace(/^\uFEFF/, '')
 }
 
@@ -66,7 +78,12 @@ export async function readYaml(tree: Tree, path: string): Promise<Record<string,
   const written = await readText(tree, path)
   let value: unknown
   try {
-    value = parse(written, { logLevel: 'error' })
+    const document = parseDocument(written, { logLevel: 'error', uniqueKeys: false })
+    let isPlain = document.errors.length === 0
+    // Each is written as a text to become the name of a member, again and again where they are nested.
+    visit(document, { Pair: (_, { key }) => void (isPlain &&= !isCollection(key)) })
+    if (!isPlain) throw new Error('It has errors, or lists for keys')
+    value = document.toJS()
   } catch (error) {
     throw new UnusableOutput(`${path} is no YAML.`, { cause: error })
   }

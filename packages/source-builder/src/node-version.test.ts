@@ -31,6 +31,9 @@ test.each<[string, Files, string]>([
   ['lts/iron', { '.nvmrc': 'lts/iron' }, '.nvmrc'],
   ['v20', { '.node-version': 'v20\n' }, '.node-version'],
   ['lts/unheard-of', { '.nvmrc': 'lts/unheard-of' }, '.nvmrc'],
+  ['lts/constructor', { '.nvmrc': 'lts/constructor' }, '.nvmrc'],
+  ['99999999999999999999', { '.nvmrc': '99999999999999999999' }, '.nvmrc'],
+  ['20', { '.nvmrc': '20 # the long-term one' }, '.nvmrc'],
 ])(
   'a project that asks for the older or unknown %s is told, and told again when it fails',
   async (written, files, by) => {
@@ -49,9 +52,15 @@ test.each<[string, Files, string]>([
 ])('a project that needs the newer %s is refused', async (written, files, by) => {
   await expect(check(files)).rejects.toThrow(
     new UnusableOutput(
-      `${by} asks for Node ${written}, and this platform has ${NODE}. Let it run on 24 too, or ask the operator for a newer version of the platform.`,
+      `${by} asks for Node ${written}, and this platform has ${NODE}. Let it run on that too, or ask the operator for a newer version of the platform.`,
     ),
   )
+})
+
+test('a project that asks for another version of the same major is told both', async () => {
+  expect(await check(engines('24.1.0'))).toMatchObject({
+    caveat: `The project asks for Node 24.1.0 and ran on ${NODE}.`,
+  })
 })
 
 describe('where it is asked', () => {
@@ -66,6 +75,7 @@ describe('where it is asked', () => {
 
   test.each<[string, Files]>([
     ['.npmrc (engine-strict)', { '.npmrc': 'fund=false\nengine-strict = true\n' }],
+    ['.npmrc (engine-strict)', { '.npmrc': `${'\n'.repeat(60_000)}engine-strict` }],
     ['pnpm-workspace.yaml (engineStrict)', { 'pnpm-workspace.yaml': 'engineStrict: true\n' }],
   ])('%s refuses an older one', async (by, files) => {
     await expect(check({ ...engines('20.x'), ...files })).rejects.toThrow(

@@ -1,6 +1,6 @@
 import { type Tree, UnusableOutput } from '@platform/build-output/read-output'
-import { ltr, major, satisfies, valid, validRange } from 'semver'
-import { pathIn, readPackage, readText, readYaml, upwards } from './manifests.ts'
+import { intersects, ltr, major, satisfies, valid, validRange } from 'semver'
+import { pathIn, printable, readPackage, readText, readYaml, upwards } from './manifests.ts'
 
 /** Names of long-term versions by their major version; the list is complete for the versions before the platform's. */
 const LTS: Record<string, number> = {
@@ -35,10 +35,17 @@ function rangeOfPin(written: string): string | undefined {
   const name = written.toLowerCase()
   if (ANY.test(name)) return '*'
   const lts = /^lts\/(\w+)$/.exec(name)?.[1]
-  if (lts !== undefined) return LTS[lts] === undefined ? undefined : `${LTS[lts]}.x`
-  const version = /^v?(\d+)(?:\.\d+|\.x){0,2}$/.exec(name)?.[1]
+  if (lts !== undefined) return Object.hasOwn(LTS, lts) ? `${LTS[lts]}.x` : undefined
+  const version = /^v?(\d{1,4})(?:\.(?:\d{1,9}|x)){0,2}$/.exec(name)?.[1]
   return version === undefined ? undefined : `${version}.x`
 }
+
+/** The lines of a file of settings, without comments and empty ones. */
+const linesOf = (text: string): string[] =>
+  text
+    .split('\n')
+    .map((line) => line.replace(/#.*/, '').trim())
+    .filter((line) => line !== '')
 
 /** Looks up from the site's folder. In each folder package.json counts before the files of version managers. */
 async function findAsked(tree: Tree, root: string): Promise<Asked | undefined> {
@@ -54,10 +61,7 @@ async function findAsked(tree: Tree, root: string): Promise<Asked | undefined> {
     if (pinned !== undefined) return { by: `${path} (volta.node)`, written: pinned, range: rangeOfPin(pinned) }
     for (const name of ['.nvmrc', '.node-version']) {
       const file = pathIn(folder, name)
-      const written = (await readText(tree, file))
-        .split('\n')
-        .find((line) => /^\s*[^#\s]/.test(line))
-        ?.trim()
+      const [written] = linesOf(await readText(tree, file))
       if (written !== undefined) return { by: file, written, range: rangeOfPin(written) }
     }
   }
@@ -68,7 +72,8 @@ async function findAsked(tree: Tree, root: string): Promise<Asked | undefined> {
 async function findStrictness(tree: Tree, root: string): Promise<string | undefined> {
   for (const folder of upwards(root)) {
     const npmrc = pathIn(folder, '.npmrc')
-    if (/^\s*engine-strict\s*=\s*"?true"?\s*$/m.test(await readText(tree, npmrc))) return `${npmrc} (engine-strict)`
+    if (linesOf(await readText(tree, npmrc)).some((line) => /^engine-strict(?:\s*=\s*"?true"?)?$/.test(line)))
+      return `${npmrc} (engine-strict)`
     const workspace = pathIn(folder, 'pnpm-workspace.yaml')
     if (tree.files.has(workspace) && (await readYaml(tree, workspace))['engineStrict'] === true)
       return `${workspace} (engineStrict)`
@@ -93,22 +98,23 @@ export async function checkNodeVersion(tree: Tree, root: string, version: string
   const asked = await findAsked(tree, root)
   if (asked === undefined)
     return { note: `Node is ${version}; the project asks for none.`, isOther: false, caveat: undefined }
-  const written = asked.written.slice(0, SHOWN_MAX)
+  const written = printable(asked.written.slice(0, SHOWN_MAX))
   const ask = `${asked.by} asks for Node ${written}`
   if (asked.range !== undefined && satisfies(version, asked.range, { includePrerelease: true }))
     return { note: `Node is ${version}; ${ask}.`, isOther: false, caveat: undefined }
   if (asked.range !== undefined && valid(version) !== null && ltr(version, asked.range))
     throw new UnusableOutput(
-      `${ask}, and this platform has ${version}. Let it run on ${major(version)} too, or ask the operator for a newer version of the platform.`,
+      `${ask}, and this platform has ${version}. Let it run on that too, or ask the operator for a newer version of the platform.`,
     )
-  const strict = await findStrictness(tree, root)
+  const strict = asked.range === undefined ? undefined : await findStrictness(tree, root)
   if (strict !== undefined)
     throw new UnusableOutput(
-      `${ask}, this platform has ${version}, and ${strict} refuses every other. Let it run on ${major(version)} too, or remove that line.`,
+      `${ask}, this platform has ${version}, and ${strict} refuses every other. Let it run on that too, or remove that line.`,
     )
+  const isOfMajor = asked.range !== undefined && intersects(asked.range, `${major(version)}.x`)
   return {
     note: `${ask}; builds and Functions run on Node ${version}.`,
     isOther: true,
-    caveat: `The project asks for Node ${written} and ran on ${major(version)}.x.`,
+    caveat: `The project asks for Node ${written} and ran on ${isOfMajor ? version : `${major(version)}.x`}.`,
   }
 }

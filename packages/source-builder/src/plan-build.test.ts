@@ -17,6 +17,13 @@ const yarnOf = (version: number): string => `# This file is generated\n\n__metad
 const server = (scripts: object): string => json({ scripts, dependencies: { a: '1' } })
 const NPM_LOCK = '{"lockfileVersion":3}'
 const PNPM_LOCK = "lockfileVersion: '9.0'\n"
+/** A lockfile that the named package manager reads. */
+const lockOf = (named = 'npm'): Files =>
+  named.startsWith('pnpm')
+    ? { 'pnpm-lock.yaml': PNPM_LOCK }
+    : named.startsWith('yarn')
+      ? { 'yarn.lock': YARN_1 }
+      : { 'package-lock.json': NPM_LOCK }
 const pinned = { kind: expect.any(String), isFetched: false }
 const versionOf = (kind: Parameters<typeof pinnedManager>[0]) => pinnedManager(kind).version
 const NO_LOCKFILE =
@@ -47,7 +54,27 @@ describe('what has to be installed or built', () => {
     ],
     ['a server without what it needs', { 'package.json': built(), 'server.js': '' }, true],
     ['a server whose packages are not there', { 'package.json': server({ start: 'node index.js' }) }, true],
-    ['a server that is started by another script', { 'package.json': server({ 'start:prod': 'node index.js' }) }, true],
+    [
+      'a server that is started by another script',
+      { 'package.json': server({ 'start:prod': 'node index.js' }), 'index.js': '' },
+      true,
+    ],
+    ['another script whose program is not there', { 'package.json': server({ 'start:prod': 'node index.js' }) }, false],
+    [
+      'a server with development dependencies alone',
+      { 'package.json': json({ scripts: { start: 'node index.js' }, devDependencies: { a: '1' } }) },
+      false,
+    ],
+    [
+      'a server that installs nothing',
+      { 'package.json': server({ start: 'node index.js' }), 'vercel.json': json({ installCommand: '' }) },
+      false,
+    ],
+    [
+      'a server with the cache of a tool',
+      { 'package.json': server({ start: 'node index.js' }), 'node_modules/.cache/x': '' },
+      true,
+    ],
     ['a server without a script', { 'package.json': server({}), 'server.js': '' }, true],
     [
       'a server with its packages',
@@ -131,7 +158,7 @@ describe('the package manager', () => {
     ['a version is written as registries know it', { manager: 'npm@ v9.8.1 ' }, '9.8.1', 'npm', 'npm@9.8.1'],
   ])('%s', async (_, { manager: named, ...files }, version, command, fetched) => {
     const buildPlan = await plan({
-      ...('pnpm-lock.yaml' in files ? {} : { 'package-lock.json': NPM_LOCK }),
+      ...('pnpm-lock.yaml' in files ? {} : lockOf(named)),
       ...files,
       'package.json': built(named === undefined ? {} : { packageManager: named }),
     })
@@ -329,6 +356,60 @@ test('a script that is no text is said', async () => {
   expect(warningsOf(await plan({ 'package.json': json({ scripts }), 'package-lock.json': NPM_LOCK }))).toEqual([
     'package.json: scripts: "start:prod" is no text, and is left out.',
   ])
+})
+
+test('a lockfile that the named package manager does not read is said', async () => {
+  const files = {
+    'package.json': built({ packageManager: `pnpm@${versionOf('pnpm')}` }),
+    'package-lock.json': NPM_LOCK,
+  }
+  expect(warningsOf(await plan(files))).toEqual([
+    'package-lock.json is not read by pnpm, which packageManager in package.json names: the newest versions that package.json allows are installed.',
+  ])
+})
+
+test('a lockfile above a site that no workspace lists is not the site’s, whose packages are installed in its folder', async () => {
+  const files = {
+    'package-lock.json': NPM_LOCK,
+    'package.json': '{}',
+    'web/package.json': built({ devDependencies: { vite: '8' } }),
+  }
+  const buildPlan = await plan(files, 'web')
+  expect([buildPlan.install?.folder, buildPlan.install?.shown]).toEqual([
+    'web',
+    'npm install --include=dev --no-audit --no-fund',
+  ])
+  expect(warningsOf(buildPlan)).toEqual([
+    "package-lock.json is not the site's, since no workspace lists web: the newest versions that web/package.json allows are installed.",
+  ])
+})
+
+test('an empty buildCommand builds nothing, the packages of the workspace neither', async () => {
+  const files = {
+    'package.json': json({ workspaces: ['*'] }),
+    'package-lock.json': NPM_LOCK,
+    'ui/package.json': json({ name: 'ui', version: '1.0.0', scripts: { build: 'x' } }),
+    'api/package.json': json({ scripts: { build: 'x', start: 'node index.js' }, dependencies: { ui: '*' } }),
+    'api/vercel.json': json({ buildCommand: '' }),
+  }
+  expect((await plan(files, 'api')).builds).toEqual([])
+})
+
+test('of many warnings the first fifty are said, on a line each', async () => {
+  const scripts = Object.fromEntries(Array.from({ length: 100 }, (_, n) => [`a\n${n}`, n]))
+  const said = warningsOf(await plan({ 'package.json': json({ scripts }), 'package-lock.json': NPM_LOCK }))
+  expect([said.length, said[0], said.at(-1)]).toEqual([
+    51,
+    'package.json: scripts: "a\\n0" is no text, and is left out.',
+    'And 50 more warnings.',
+  ])
+})
+
+test('a manifest that is nested too deep is refused', async () => {
+  const overrides = `${'{"a":'.repeat(60_000)}1${'}'.repeat(60_000)}`
+  await expect(plan({ 'package.json': `{"overrides":${overrides}}` })).rejects.toThrow(
+    new UnusableOutput('package.json is nested more than 200 levels deep.'),
+  )
 })
 
 test('lockfiles of two managers are said, with the one that is used', async () => {

@@ -1,9 +1,21 @@
 import { createHash } from 'node:crypto'
-import { listStartScripts } from '@platform/build-output/start-script'
+import { readJson } from '@platform/build-output/read-json'
+import { chooseStart } from '@platform/build-output/start-script'
 import { type Tree, WORKERS } from '@platform/build-output/read-output'
 import { major, valid } from 'semver'
+import { z } from 'zod'
 import { findLockfile, type Lockfile, warnOfLockfile } from './lockfile.ts'
-import { dependsOn, type PackageJson, pathIn, readPackage, readVercel, readYaml, upwards } from './manifests.ts'
+import {
+  dependsOn,
+  type PackageJson,
+  pathIn,
+  printable,
+  readPackage,
+  readText,
+  readVercel,
+  readYaml,
+  upwards,
+} from './manifests.ts'
 import { checkNodeVersion } from './node-version.ts'
 import {
   chooseManager,
@@ -15,6 +27,7 @@ import {
 } from './package-managers.ts'
 import { findNeeds, findWorkspace, findWorkspaceTool, hasScript, type WorkspacePackage } from './workspace.ts'
 
+const WARNINGS_MAX = 50
 /** Members of vercel.json that have no effect here. */
 const QUIET = new Set([
   '$schema',
@@ -36,9 +49,15 @@ const INSTALLED_BY = [
   'pnpm',
   'workspaces',
 ] as const
+/** The last major version of pnpm that links packages of a workspace by their versions. */
+const PNPM_LINKS_BY_VERSION = 8
 /** The last major version of pnpm that reads settings of package.json, and names packages whose install scripts run one by one. */
 const PNPM_OF_PACKAGE_JSON = '10'
 const PNPM_10_SETTINGS = ['onlyBuiltDependencies', 'neverBuiltDependencies', 'ignoredBuiltDependencies']
+
+/** What npm allows; it becomes an argument. */
+const PACKAGE_NAME = /^(?:@[a-z0-9~][\w.~-]*\/)?[a-z0-9~][\w.~-]*$/i
+const projectJson = z.object({ name: z.string().max(214).optional().catch(undefined) })
 
 /** A command of a build, with its working folder below the project. */
 export interface Command {
@@ -84,13 +103,15 @@ export interface BuildPlan {
 function bringsModules(tree: Tree, root: string): boolean {
   const places = new Set([...upwards(root)].map((folder) => pathIn(folder, 'node_modules/')))
   return tree.files.keys().some((path) => {
-    const end = path.indexOf('node_modules/')
-    return end !== -1 && places.has(path.slice(0, end + 'node_modules/'.length))
+    const end = path.indexOf('node_modules/') + 'node_modules/'.length
+    // Caches of tools are no packages.
+    return end >= 'node_modules/'.length && path[end] !== '.' && places.has(path.slice(0, end))
   })
 }
 
-const hasDependencies = ({ dependencies, devDependencies, optionalDependencies }: PackageJson): boolean =>
-  [dependencies, devDependencies, optionalDependencies].some((each) => Object.keys(each ?? {}).length > 0)
+/** Whether there are packages that a server may need, beside those of its development. */
+const hasDependencies = ({ dependencies, optionalDependencies }: PackageJson): boolean =>
+  [dependencies, optionalDependencies].some((each) => Object.keys(each ?? {}).length > 0)
 
 /** The command of a build, unless vercel.json says that there is none: its own, or the build script. */
 async function buildOf(tree: Tree, root: string, manifest: PackageJson): Promise<string | undefined> {
@@ -110,8 +131,9 @@ export async function isSource(tree: Tree, root: string): Promise<boolean> {
   // Next.js's standalone output: a complete server, and the package.json of its source.
   if (hasServer && hasModules) return false
   if ((await buildOf(tree, root, manifest)) !== undefined) return true
-  const isServer = hasServer || listStartScripts(manifest.scripts ?? {}).length > 0
-  return isServer && !hasModules && hasDependencies(manifest)
+  const isServer = hasServer || chooseStart(manifest, (path) => tree.files.has(pathIn(root, path))) !== undefined
+  const { installCommand } = await readVercel(tree, root)
+  return isServer && !hasModules && hasDependencies(manifest) && installCommand !== ''
 }
 
 interface Wanted {
@@ -175,6 +197,21 @@ async function findPnpmVersion(tree: Tree, { folder }: Lockfile): Promise<string
   return isOld ? PNPM_OF_PACKAGE_JSON : undefined
 }
 
+const hasWorkspaceFile = (tree: Tree, root: string): boolean =>
+  upwards(root).some((folder) => tree.files.has(pathIn(folder, 'pnpm-workspace.yaml')))
+
+/** Whether pnpm links packages of the workspace that say nothing of it, as npm and Yarn do. */
+async function linksByVersion(tree: Tree, folder: string, { kind, version }: Manager): Promise<boolean> {
+  if (kind !== 'pnpm' || Number(version.split('.', 1)[0]) <= PNPM_LINKS_BY_VERSION) return true
+  const { linkWorkspacePackages: setting } = await readYaml(tree, pathIn(folder, 'pnpm-workspace.yaml'))
+  const lines = (await readText(tree, pathIn(folder, '.npmrc'))).split('\n')
+  return (
+    setting === true ||
+    setting === 'deep' ||
+    lines.some((line) => /^link-workspace-packages\s*=\s*(?:true|deep)$/.test(line.trim()))
+  )
+}
+
 interface Chosen {
   manager: Manager
   /** What decided. */
@@ -197,7 +234,11 @@ async function choosePackageManager(tree: Tree, root: string, canFetch: boolean)
   const wanted = typeof read === 'string' ? undefined : read
   const lock = await findLockfile(tree, root, wanted?.kind)
   warnings.push(...warnOfLockfile(tree, root, lock))
-  const kind = wanted?.kind ?? lock?.kind ?? 'npm'
+  const kind = wanted?.kind ?? lock?.kind ?? (hasWorkspaceFile(tree, root) ? 'pnpm' : 'npm')
+  if (lock !== undefined && pinnedManager(lock.kind).command !== pinnedManager(kind).command)
+    warnings.push(
+      `${lock.path} is not read by ${pinnedManager(kind).command}, which packageManager in ${named?.path} names: the newest versions that package.json allows are installed.`,
+    )
   const version =
     wanted?.version ??
     (lock?.kind === kind
@@ -216,6 +257,12 @@ async function choosePackageManager(tree: Tree, root: string, canFetch: boolean)
   return { manager, by, isNamed: wanted !== undefined, lock, warnings }
 }
 
+/** The first sentences of many: a build log has room for a few thousand lines. */
+const limited = (sentences: readonly string[]): string[] =>
+  sentences.length > WARNINGS_MAX
+    ? [...sentences.slice(0, WARNINGS_MAX), `And ${sentences.length - WARNINGS_MAX} more warnings.`]
+    : [...sentences]
+
 /** Commands that build a site, and before it what it needs of its workspace. */
 async function planCommands(
   tree: Tree,
@@ -233,18 +280,21 @@ async function planCommands(
       builds: [inShell(buildCommand, root)],
       found: `source, built by buildCommand in ${pathIn(root, 'vercel.json')}`,
     }
-  const isBuilt = buildCommand !== '' && hasScript(site, 'build')
-  const ordered = [...needed.filter((each) => hasScript(each, 'build')), ...(isBuilt ? [site] : [])]
-  const found = isBuilt
-    ? `source, built by the build script in ${path}`
-    : `a server whose packages are installed: ${path} has dependencies and no build script`
+  const isBuilt = hasScript(site, 'build')
+  const ordered =
+    buildCommand === '' ? [] : [...needed.filter((each) => hasScript(each, 'build')), ...(isBuilt ? [site] : [])]
+  const found =
+    isBuilt && buildCommand !== ''
+      ? `source, built by the build script in ${path}`
+      : `a server whose packages are installed: ${path} has dependencies and no build script`
   const tool = ordered.length === 0 ? undefined : await findWorkspaceTool(tree, root)
-  if (tool?.isInstalled === true && manifest.name !== undefined) {
+  const name = tool?.name === 'nx' ? await nxNameOf(tree, site) : manifest.name
+  if (tool?.isInstalled === true && name !== undefined && PACKAGE_NAME.test(name)) {
     const file = pathIn(tool.folder, tool.file)
     const argv =
       tool.name === 'turbo'
-        ? ['turbo', 'run', 'build', `--filter=${manifest.name}...`, '--env-mode=loose', '--output-logs=full']
-        : ['nx', 'run', `${await nxNameOf(tree, site)}:build`]
+        ? ['turbo', 'run', 'build', `--filter=${name}...`, '--env-mode=loose', '--output-logs=full']
+        : ['nx', 'run', `${name}:build`]
     return {
       builds: [{ argv, folder: tool.folder, shown: argv.join(' ') }],
       found: `source in a workspace, built by ${tool.name} for ${file}`,
@@ -260,16 +310,16 @@ async function planCommands(
       ? []
       : [
           tool.isInstalled
-            ? `${path} has no name, so ${tool.name} is not asked to build it: the packages that it needs are built in order.`
+            ? `${path} has no name that npm allows, so ${tool.name} is not asked to build it: the packages that it needs are built in order.`
             : `${pathIn(tool.folder, tool.file)} is there, and ${pathIn(tool.folder, 'package.json')} does not have ${tool.name} among its dependencies: the packages that the site needs are built in order.`,
         ]
   return { ...plain, builds: ordered.map(({ folder }) => run(folder)), found, warnings }
 }
 
-async function nxNameOf(tree: Tree, { folder, manifest }: WorkspacePackage): Promise<string> {
+async function nxNameOf(tree: Tree, { folder, manifest }: WorkspacePackage): Promise<string | undefined> {
   const path = pathIn(folder, 'project.json')
-  const project = tree.files.has(path) ? await readYaml(tree, path) : {}
-  return typeof project['name'] === 'string' ? project['name'] : (manifest.name ?? '')
+  const project = tree.files.has(path) ? await readJson(tree, path, projectJson) : {}
+  return project.name ?? manifest.name
 }
 
 /**
@@ -298,10 +348,16 @@ export async function planBuild(
     shown: [command, ...args].join(' ') + where,
   })
 
-  // A manager cannot use another manager's lockfile.
-  const isLocked = lock?.kind === kind && (manager.isFetched || !lock.isOlder)
   const workspace = await findWorkspace(tree, root, kind)
-  const folder = lock?.folder ?? workspace?.folder ?? root
+  // A lockfile above that knows nothing of the site installs nothing for it.
+  const isForeign =
+    lock !== undefined &&
+    lock.folder !== root &&
+    workspace === undefined &&
+    (hasDependencies(manifest) || manifest.devDependencies !== undefined)
+  // A manager cannot use another manager's lockfile.
+  const isLocked = lock?.kind === kind && !isForeign && (manager.isFetched || !lock.isOlder)
+  const folder = isForeign ? root : (lock?.folder ?? workspace?.folder ?? root)
   const { installCommand, outputDirectory } = settings
   const skipsInstall = installCommand === ''
   const install = skipsInstall
@@ -318,7 +374,7 @@ export async function planBuild(
     ? { argv: fetchCommandOf(manager), folder, shown: `npm install ${command}@${manager.version}` }
     : undefined
 
-  const needs = await findNeeds(tree, site, workspace, kind)
+  const needs = await findNeeds(tree, site, workspace, await linksByVersion(tree, workspace?.folder ?? '', manager))
   const commands = await planCommands(tree, site, needs.packages, (each) =>
     call(['run', 'build'], each, each === root ? '' : ` (${each})`),
   )
@@ -333,6 +389,11 @@ export async function planBuild(
       QUIET.has(name) ? [] : [`vercel.json: \`${name.slice(0, 100)}\` is ignored.`],
     ),
     ...managerWarnings,
+    ...(isForeign
+      ? [
+          `${lock.path} is not the site's, since no workspace lists ${root}: the newest versions that ${path} allows are installed.`,
+        ]
+      : []),
     ...(workspace?.warnings ?? []),
     ...needs.warnings,
     ...commands.warnings,
@@ -364,7 +425,7 @@ export async function planBuild(
       { type: 'INFO', text: `Found ${commands.found}` },
       { type: 'INFO', text: `Package manager: ${command} ${manager.version}, by ${by}` },
       { type: node.isOther ? 'WARN' : 'INFO', text: node.note },
-      ...warnings.map((text) => ({ type: 'WARN' as const, text })),
+      ...limited(warnings).map((text) => ({ type: 'WARN' as const, text: printable(text) })),
     ],
     caveat: node.caveat,
   }

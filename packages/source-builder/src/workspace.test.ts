@@ -87,6 +87,42 @@ describe('what a site needs of its workspace', () => {
   })
 })
 
+test('pnpm links by version where it is old, or told to', async () => {
+  const site = {
+    'apps/web/package.json': pkg('web', { dependencies: { '@a/base': '^1.0.0' } }),
+    'packages/base/package.json': pkg('@a/base'),
+  }
+  const files = { ...listed('pnpm', ['apps/*', 'packages/*']), ...site }
+  expect((await plan({ ...files, 'pnpm-lock.yaml': "lockfileVersion: '6.0'\n" })).needed).toEqual(['packages/base'])
+  expect((await plan({ ...files, '.npmrc': 'link-workspace-packages=true\n' })).needed).toEqual(['packages/base'])
+  const told = json({ packages: ['apps/*', 'packages/*'], linkWorkspacePackages: true })
+  expect((await plan({ ...files, 'pnpm-workspace.yaml': told })).needed).toEqual(['packages/base'])
+})
+
+test('a package of the workspace is found by another name, and by its folder', async () => {
+  const needing = (wanted: string): Files => ({
+    ...listed('pnpm', ['apps/*', 'packages/*']),
+    'apps/web/package.json': pkg('web', { dependencies: { base: wanted } }),
+    'packages/base/package.json': pkg('@a/base'),
+  })
+  for (const wanted of ['workspace:@a/base@*', 'workspace:../../packages/base'])
+    expect(await plan(needing(wanted))).toMatchObject({ needed: ['packages/base'] })
+})
+
+test('a workspace of pnpm without a lockfile is installed by pnpm', async () => {
+  const { 'pnpm-lock.yaml': _, ...files } = {
+    'pnpm-lock.yaml': '',
+    ...listed('pnpm', ['apps/*', 'packages/*']),
+    ...members,
+  }
+  expect((await plan(files)).manager.kind).toBe('pnpm')
+})
+
+test('a template of a package that is no JSON is left out, with a sentence', async () => {
+  const files = { ...listed('npm', ['apps/*', 'packages/*']), ...members, 'packages/template/package.json': '{{name}}' }
+  expect(warningsOf(await plan(files))).toEqual(['packages/template/package.json is no JSON, and is left out.'])
+})
+
 describe('a tool above the site', () => {
   test('turbo builds the site and what it needs', async () => {
     const root = listed('pnpm', ['apps/*', 'packages/*'], { devDependencies: { turbo: '^2' } })
@@ -109,6 +145,12 @@ describe('a tool above the site', () => {
     expect(warningsOf(buildPlan)).toEqual([
       'turbo.json is there, and package.json does not have turbo among its dependencies: the packages that the site needs are built in order.',
     ])
+  })
+
+  test.each(['--help', 'a b', 'a\nb', '$(x)', '-x'])('is not asked for a site of the name %j', async (name) => {
+    const root = listed('npm', ['apps/*', 'packages/*'], { devDependencies: { turbo: '^2' } })
+    const buildPlan = await plan({ ...root, 'apps/web/package.json': pkg(name), 'turbo.json': '{}' })
+    expect(buildsOf(buildPlan)).toEqual(['apps/web: npm run build'])
   })
 
   test('in the folder of the site is no tool above it', async () => {
@@ -200,7 +242,7 @@ describe('what is wrong with a workspace is said, with its file and member', () 
     ],
   ])('%s', async (_, files, sentence) => {
     const site = { 'apps/web/package.json': pkg('web', { dependencies: { '@a/ui': 'workspace:*' } }) }
-    expect(warningsOf(await plan({ ...files, ...site }))).toEqual([sentence])
+    expect(warningsOf(await plan({ ...files, ...site }))).toContain(sentence)
   })
 
   test('a folder out of the archive', async () => {
@@ -214,6 +256,33 @@ describe('what is wrong with a workspace is said, with its file and member', () 
     const files = { ...LOCKS.pnpm, 'apps/web/package.json': pkg('web'), 'pnpm-workspace.yaml': 'packages: [' }
     await expect(plan(files)).rejects.toThrow('pnpm-workspace.yaml is no YAML.')
   })
+})
+
+test.each<[string, string]>([
+  [
+    'aliases that grow',
+    Array.from(
+      { length: 12 },
+      (_, n) =>
+        `a${n}: &a${n} [${
+          n === 0
+            ? 'x'
+            : Array(9)
+                .fill(`*a${n - 1}`)
+                .join()
+        }]`,
+    ).join('\n'),
+  ],
+  ['lists for keys', '? '.repeat(300)],
+  ['lists within lists', `packages: ${'['.repeat(30_000)}`],
+])('a pnpm-workspace.yaml of %s is refused', async (_, yaml) => {
+  const files = { ...LOCKS.pnpm, 'apps/web/package.json': pkg('web'), 'pnpm-workspace.yaml': yaml }
+  await expect(plan(files)).rejects.toThrow('pnpm-workspace.yaml is no YAML.')
+})
+
+test('a pnpm-workspace.yaml that would take long to parse is refused by its length', async () => {
+  const files = { ...LOCKS.pnpm, 'apps/web/package.json': pkg('web'), 'pnpm-workspace.yaml': '#'.repeat(65_537) }
+  await expect(plan(files)).rejects.toThrow('pnpm-workspace.yaml is larger than 64 KiB')
 })
 
 test('patterns of workspaces are read as package managers read them', async () => {

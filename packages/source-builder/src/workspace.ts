@@ -1,5 +1,5 @@
 import { posix } from 'node:path'
-import type { Tree } from '@platform/build-output/read-output'
+import { type Tree, UnusableOutput } from '@platform/build-output/read-output'
 import { satisfies, valid, validRange } from 'semver'
 import { dependsOn, type PackageJson, pathIn, readPackage, readYaml, upwards } from './manifests.ts'
 import type { ManagerKind } from './package-managers.ts'
@@ -7,7 +7,16 @@ import { compileGlob } from './workspace-globs.ts'
 
 const PATTERNS_MAX = 100
 const PACKAGES_MAX = 5_000
+/** Folders that are compared with patterns, in all. */
+const COMPARED_MAX = 500_000
+/** Of a package.json that is not the site's, and of all of them. */
+const MANIFEST_BYTES_MAX = 1_048_576
+const MANIFESTS_BYTES_MAX = 16 * MANIFEST_BYTES_MAX
 const SHOWN_MAX = 100
+const CIRCLE_SHOWN_MAX = 10
+const PATH_MAX = 2_048
+/** Circles that are named: a workspace in which each package needs each other has as many as pairs. */
+const CIRCLES_MAX = 20
 const NEEDED_BY = ['dependencies', 'optionalDependencies', 'devDependencies', 'peerDependencies'] as const
 
 export interface WorkspacePackage {
@@ -92,10 +101,11 @@ async function readWorkspace(
     warnings.push(`${listedBy} is not a list of at most ${PATTERNS_MAX} patterns.`)
   const candidates = packageFolders(tree, folder)
   const nameOf = (each: string): string => (folder === '' ? each : each.slice(folder.length + 1))
-  let chosen = new Set<string>()
+  const chosen = new Set<string>()
+  let compared = 0
   for (const each of written.slice(0, PATTERNS_MAX)) {
     if (typeof each !== 'string') {
-      warnings.push(`${listedBy}: ${quoted(JSON.stringify(each))} is no text.`)
+      warnings.push(`${listedBy}: ${quoted(String(each))} is no text.`)
       continue
     }
     const isExcluding = each.startsWith('!')
@@ -104,16 +114,22 @@ async function readWorkspace(
       warnings.push(`${listedBy}: ${quoted(each)} leads out of the archive, and is left out.`)
       continue
     }
-    const glob = compileGlob(pattern)
-    if (glob === undefined) {
+    const isListed = compileGlob(pattern)
+    if (isListed === undefined) {
       warnings.push(`${listedBy}: ${quoted(each)} is a pattern that is not read here: write folders, * and **.`)
       continue
     }
-    const matching = candidates.filter((candidate) => glob.test(nameOf(candidate)))
-    if (isExcluding) chosen = chosen.difference(new Set(matching))
-    else if (matching.length === 0 && pattern !== '.' && pattern !== './')
+    compared += candidates.length
+    if (compared > COMPARED_MAX) {
+      warnings.push(`${listedBy}: ${quoted(each)} and what follows is left out: the archive has too many packages.`)
+      break
+    }
+    const matching = candidates.filter((candidate) => isListed(nameOf(candidate)))
+    if (matching.length === 0 && !isExcluding && pattern !== '.' && pattern !== './')
       warnings.push(`${listedBy}: ${quoted(each)} names no folder with a package.json.`)
-    else chosen = chosen.union(new Set(matching))
+    for (const found of matching)
+      if (isExcluding) chosen.delete(found)
+      else chosen.add(found)
   }
   if (root !== folder && !chosen.has(root))
     warnings.push(
@@ -123,37 +139,71 @@ async function readWorkspace(
   const folders = [folder, ...[...chosen].sort()]
   if (folders.length > PACKAGES_MAX)
     warnings.push(`${listedBy} names more than ${PACKAGES_MAX} packages: the first are read.`)
+  const reader = openManifestReader(tree, warnings)
   for (const each of folders.slice(0, PACKAGES_MAX)) {
-    const manifest = await readPackage(tree, each)
+    const manifest = await reader.read(each)
     if (manifest !== undefined) packages.set(each, { folder: each, manifest })
   }
   return { folder, listedBy, packages, warnings }
 }
 
-/** Whether a manager links a package of the workspace for a dependency, instead of one from the registry. */
-function isLinked(kind: ManagerKind, wanted: string, { manifest }: WorkspacePackage): boolean {
-  if (wanted.startsWith('workspace:')) return true
-  if (kind === 'pnpm') return false
-  if (wanted === '*' || wanted === '') return true
+/** Reads manifests of packages that need not be the site's: one that cannot be read is left out, with a sentence. */
+function openManifestReader(tree: Tree, warnings: string[]) {
+  let bytes = 0
+  return {
+    async read(folder: string): Promise<PackageJson | undefined> {
+      const path = pathIn(folder, 'package.json')
+      const length = tree.files.get(path)?.bytes ?? 0
+      bytes += length
+      if (length > MANIFEST_BYTES_MAX || bytes > MANIFESTS_BYTES_MAX) {
+        warnings.push(
+          `${path} is left out: it is larger than ${MANIFEST_BYTES_MAX / 1_048_576} MiB, or all of them are than ${MANIFESTS_BYTES_MAX / 1_048_576} MiB.`,
+        )
+        return undefined
+      }
+      try {
+        return await readPackage(tree, folder)
+      } catch (error) {
+        if (!(error instanceof UnusableOutput)) throw error
+        warnings.push(`${error.message.replace(/\.$/, '')}, and is left out.`)
+        return undefined
+      }
+    },
+  }
+}
+
+/** Whether a manager links a package of the workspace for a range of versions, instead of one from the registry. */
+function isLinked(range: string, { manifest }: WorkspacePackage): boolean {
+  if (range === '*' || range === '') return true
   const version = valid(manifest.version ?? '')
-  return version !== null && validRange(wanted) !== null && satisfies(version, wanted, { includePrerelease: true })
+  return version !== null && validRange(range) !== null && satisfies(version, range, { includePrerelease: true })
+}
+
+/** What a dependency on the workspace's own names: a package, or a folder. */
+function readWorkspaceSpec(name: string, wanted: string): { name: string } | { path: string } {
+  const spec = wanted.slice('workspace:'.length)
+  if (/^\.{0,2}\//.test(spec)) return { path: spec }
+  return { name: /^((?:@[^@/]+\/)?[^@/]+)@/.exec(spec)?.[1] ?? name }
 }
 
 /**
  * The packages of its workspace that a site needs, its own dependencies' too, in the order in which they are built. workspace
- * undefined: there is none, and folders can be named by `file:` and `link:` alone.
+ * undefined: there is none, and folders can be named by `file:` and `link:` alone. linksByVersion: the manager also links what says
+ * nothing of the workspace, if its version fits.
  */
 export async function findNeeds(
   tree: Tree,
   site: WorkspacePackage,
   workspace: Workspace | undefined,
-  kind: ManagerKind,
+  linksByVersion: boolean,
 ): Promise<Needs> {
   const byName = new Map<string, WorkspacePackage>()
   for (const each of workspace?.packages.values() ?? [])
     if (each.manifest.name !== undefined) byName.set(each.manifest.name, each)
   const warnings: string[] = []
+  const reader = openManifestReader(tree, warnings)
   const done = new Map<string, WorkspacePackage>()
+  let circles = 0
   /** Folders whose own needs are being looked up, in that order. */
   const open: WorkspacePackage[] = []
 
@@ -164,24 +214,31 @@ export async function findNeeds(
     member: string,
   ): Promise<WorkspacePackage | undefined> {
     const where = `${pathIn(by.folder, 'package.json')}: ${member}: ${quoted(name)}`
-    const path = /^(?:file|link|portal):(?!.*\.(?:tgz|tar\.gz)$)(.*)$/.exec(wanted)?.[1]
+    const spec = wanted.startsWith('workspace:') ? readWorkspaceSpec(name, wanted) : undefined
+    const path =
+      spec === undefined
+        ? /^(?:file|link|portal):(?!.*\.(?:tgz|tar\.gz)$)(.*)$/s.exec(wanted.slice(0, PATH_MAX))?.[1]
+        : 'path' in spec
+          ? spec.path
+          : undefined
     if (path !== undefined) {
-      const folder = posix.normalize(pathIn(by.folder, path)).replace(/\/$/, '')
+      const folder = posix.normalize(pathIn(by.folder, path)).replace(/\/$/, '').replace(/^\.$/, '')
       if (path.startsWith('/') || /^\.\.(?:\/|$)/.test(folder)) {
         warnings.push(`${where} leads out of the archive.`)
         return undefined
       }
-      const manifest = await readPackage(tree, folder === '.' ? '' : folder)
-      return manifest && { folder: folder === '.' ? '' : folder, manifest }
+      const manifest = workspace?.packages.get(folder)?.manifest ?? (await reader.read(folder))
+      return manifest && { folder, manifest }
     }
-    const found = byName.get(name)
-    if (found === undefined && wanted.startsWith('workspace:')) {
+    const found = byName.get(spec !== undefined && 'name' in spec ? spec.name : name)
+    if (spec === undefined) return linksByVersion && found !== undefined && isLinked(wanted, found) ? found : undefined
+    if (found === undefined) {
       const lacking = workspace === undefined ? 'and the archive has no workspace' : 'which has no such package'
       warnings.push(
         `${where} is wanted from the workspace, ${lacking}. Upload the whole workspace, and set rootDirectory to the folder of the site.`,
       )
     }
-    return found !== undefined && isLinked(kind, wanted, found) ? found : undefined
+    return found
   }
 
   async function visit(each: WorkspacePackage): Promise<void> {
@@ -195,7 +252,8 @@ export async function findNeeds(
         if (needed === undefined || done.has(needed.folder)) continue
         const from = open.findIndex(({ folder }) => folder === needed.folder)
         if (from === -1) await visit(needed)
-        else if (from < open.length - 1) warnings.push(circleSentence(open.slice(from), member))
+        else if (from < open.length - 1 && circles++ < CIRCLES_MAX)
+          warnings.push(circleSentence(open.slice(from), member))
       }
     open.pop()
     done.set(each.folder, each)
@@ -206,7 +264,8 @@ export async function findNeeds(
 }
 
 function circleSentence(circle: readonly WorkspacePackage[], member: string): string {
-  const names = circle.map(({ folder }) => quoted(folder))
+  const shown = circle.slice(0, CIRCLE_SHOWN_MAX).map(({ folder }) => quoted(folder))
+  const names = circle.length > CIRCLE_SHOWN_MAX ? [...shown, '…'] : shown
   const last = pathIn(circle.at(-1)?.folder ?? '', 'package.json')
   return `${last}: ${member}: ${[...names, names[0]].join(' needs ')}, in a circle: the last of them is built first, without the first.`
 }

@@ -16,7 +16,9 @@ function attempt<T>(read: () => T, otherwise: T): T {
 function listListening(): Map<string, number> {
   const ports = new Map<string, number>()
   for (const table of ['/proc/net/tcp', '/proc/net/tcp6'])
-    for (const line of attempt(() => readFileSync(table, 'latin1'), '').split('\n').slice(1)) {
+    for (const line of attempt(() => readFileSync(table, 'latin1'), '')
+      .split('\n')
+      .slice(1)) {
       const [, local = '', , state, , , , , , inode = ''] = line.trim().split(/\s+/)
       if (state === LISTEN) ports.set(inode, Number.parseInt(local.slice(local.lastIndexOf(':') + 1), 16))
     }

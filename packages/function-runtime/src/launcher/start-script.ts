@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { listenAt, otherPortMs, otherPortSentence } from './listen-redirect.ts'
+import { listenAt, otherPortSentence } from './listen-redirect.ts'
 import { portsOf } from './listening-ports.ts'
 import { relay } from './relay.ts'
 
@@ -22,9 +22,9 @@ export async function runStartScript(
   const child = spawn('/bin/sh', ['-c', command], { cwd: folder, env, stdio: ['ignore', 1, 2] })
   child.once('exit', (code, signal) => process.exit(code ?? (signal === 'SIGKILL' ? 137 : 1)))
   const looking = setTimeout(() => {
-    const others = portsOf(child.pid ?? 0)
+    const others = portsOf(child.pid ?? 0).filter((other) => other !== port)
     if (others.length > 0) onOtherPort(otherPortSentence(others, port))
-  }, otherPortMs)
+  }, otherPortOfScriptMs)
   const host = await untilAccepted(port)
   clearTimeout(looking)
   const server = createServer({ allowHalfOpen: true }, (socket) =>
@@ -33,6 +33,9 @@ export async function runStartScript(
   await listenAt(server, socketPath)
   return { server, child }
 }
+
+/** Shortly before the runtime gives up. A script may listen elsewhere, for metrics, long before it does on PORT. */
+const otherPortOfScriptMs = 9_000
 
 async function findFreePort(): Promise<number> {
   const server = createServer().listen(0)
