@@ -244,6 +244,26 @@ describe('a project of Node', { ...unless(obstacle), timeout: BUILD_MS }, () => 
     )
   })
 
+  test('that leaves pages beside a start script of its own is told that it is not run', async () => {
+    const { log, host } = await deploy([
+      file('package.json', { scripts: { build: 'node make.js', start: 'tsx server.ts' } }),
+      file('make.js', program({ 'dist/index.html': 'pages' })),
+    ])
+    expect(await answerOf(host)).toBe('pages')
+    expect(log).toContain(
+      'WARN package.json: scripts: start (tsx server.ts) is not run, since the build made pages in dist. If it is a server, let it be started by Node and its file: "start:prod": "node …".',
+    )
+  })
+
+  test('whose start script names the folder is started by its main module', async () => {
+    const { host } = await deploy([
+      file('package.json', { main: 'dist/main', scripts: { build: 'node make.js', start: 'node .' } }),
+      file('index.js', `throw new Error('It is not the main module')`),
+      file('make.js', program({ 'dist/main.js': serving(`'main'`) })),
+    ])
+    expect(await answerOf(host)).toBe('main')
+  })
+
   test('that leaves nothing is told what the build made', async () => {
     const { failureReason } = await build([
       file('package.json', { scripts: { build: 'node make.js' }, devDependencies: {} }),
