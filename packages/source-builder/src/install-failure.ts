@@ -13,7 +13,7 @@ const MANY = 20
 export function explainInstallFailure(kind: ManagerKind, lockfile: string, printed: string): string | undefined {
   if (!OUTDATED[kind].test(printed)) return undefined
   const name = kind === 'berry' ? 'yarn' : kind
-  return `${lockfile} is older than package.json, whose dependencies are others: run \`${name} install\`, and upload both`
+  return `${lockfile} and package.json do not fit each other: run \`${name} install\`, and upload both`
 }
 
 /** A sentence on packages whose install scripts pnpm did not run, with the line that allows them. */

@@ -1,6 +1,8 @@
 import { chmod, rm } from 'node:fs/promises'
 import { createServer, request as ask, type IncomingMessage, type ServerResponse } from 'node:http'
-import { connect, type Socket } from 'node:net'
+import type { LookupAddress } from 'node:dns'
+import { lookup } from 'node:dns/promises'
+import { connect, type LookupFunction, type Socket } from 'node:net'
 
 /** A proxy that lets a build reach only package registries. Disposing of it ends its connections. */
 export interface RegistryProxy extends AsyncDisposable {
@@ -14,6 +16,39 @@ const CONNECTIONS_MAX = 256
 /** Headers for a single connection, not for the origin. */
 const HOP_BY_HOP = ['connection', 'keep-alive', 'proxy-authorization', 'proxy-connection', 'te', 'trailer', 'upgrade']
 
+type LookUpAll = (host: string) => Promise<LookupAddress[]>
+
+/** How long the addresses of a registry are used again. */
+const ADDRESSES_MS = 30_000
+
+/**
+ * Looks hosts up once for all connections of a while: pnpm opens hundreds, and each look-up holds one of the few threads on which this
+ * process also reads its files.
+ */
+function openLookup(lookUpAll: LookUpAll): LookupFunction {
+  const known = new Map<string, { until: number; addresses: Promise<LookupAddress[]> }>()
+  const find = (host: string): Promise<LookupAddress[]> => {
+    const now = performance.now()
+    let entry = known.get(host)
+    if (entry === undefined || entry.until < now) {
+      const addresses = lookUpAll(host)
+      known.set(host, (entry = { until: now + ADDRESSES_MS, addresses }))
+      addresses.catch(() => known.delete(host))
+    }
+    return entry.addresses
+  }
+  return (host, { all }, callback) => {
+    find(host).then(
+      (addresses) => {
+        const [first] = addresses
+        if (all === true) callback(null, addresses)
+        else callback(null, first?.address ?? '', first?.family)
+      },
+      (error: NodeJS.ErrnoException) => callback(error, ''),
+    )
+  }
+}
+
 const portOf = ({ port, protocol }: URL): string => (port !== '' ? port : protocol === 'http:' ? '80' : '443')
 const placeOf = (url: URL): string => `${url.hostname}:${portOf(url)}`
 
@@ -21,14 +56,20 @@ const placeOf = (url: URL): string => `${url.hostname}:${portOf(url)}`
  * Opens the proxy behind a Unix socket. Registries are reached by CONNECT, so that package managers verify certificates
  * themselves; a plain http registry also by ordinary proxy requests. Every other host and port is refused with 403.
  *
- * registries: origins. The operator chose them, and they may be private. socket: absolute; replaced.
+ * registries: origins. The operator chose them, and they may be private. socket: absolute; replaced. lookUpAll: finds the addresses of
+ * a host.
  */
-export async function openRegistryProxy(registries: readonly URL[], socket: string): Promise<RegistryProxy> {
+export async function openRegistryProxy(
+  registries: readonly URL[],
+  socket: string,
+  lookUpAll: LookUpAll = (host) => lookup(host, { all: true }),
+): Promise<RegistryProxy> {
   const places = new Set(registries.map(placeOf))
   const plain = new Set(registries.filter(({ protocol }) => protocol === 'http:').map(placeOf))
   const names = registries.map(({ origin }) => origin).join(', ')
   const refusal = (what: string): string => `${what} is not among the registries that builds may reach: ${names}\n`
   const open = new Set<Socket>()
+  const lookUp = openLookup(lookUpAll)
 
   function refuse(outgoing: ServerResponse, status: number, text: string): void {
     if (outgoing.headersSent) outgoing.destroy()
@@ -42,7 +83,12 @@ export async function openRegistryProxy(registries: readonly URL[], socket: stri
       return
     }
     const headers = Object.fromEntries(Object.entries(incoming.headers).filter(([name]) => !HOP_BY_HOP.includes(name)))
-    const onward = ask(url, { method: incoming.method, headers: { ...headers, host: url.host }, timeout: IDLE_MS })
+    const onward = ask(url, {
+      method: incoming.method,
+      headers: { ...headers, host: url.host },
+      timeout: IDLE_MS,
+      lookup: lookUp,
+    })
     onward.once('response', (response) => {
       const kept = Object.entries(response.headers).filter(([name]) => !HOP_BY_HOP.includes(name))
       outgoing.writeHead(response.statusCode ?? 502, Object.fromEntries(kept))
@@ -69,6 +115,7 @@ export async function openRegistryProxy(registries: readonly URL[], socket: stri
     const origin = connect({
       host: place.slice(0, colon).replaceAll(/[[\]]/g, ''),
       port: Number(place.slice(colon + 1)),
+      lookup: lookUp,
     })
     open.add(origin)
     origin.setTimeout(CONNECT_MS)
