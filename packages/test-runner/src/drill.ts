@@ -1,6 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { testFiles } from './engines.ts'
 import { locateTestFile, repository } from './workspace.ts'
@@ -58,6 +60,21 @@ async function runUnlucky(files: readonly string[]): Promise<boolean> {
   return failures.size === 0
 }
 
+/** Makes each project of the table anew and has it built. */
+async function runStarters(): Promise<boolean> {
+  const api = join(repository, 'services/api')
+  const folder = await mkdtemp(join(tmpdir(), 'starters-'))
+  try {
+    return await run(join(api, 'node_modules/.bin/vitest'), ['run', 'test/frameworks-starters.test.ts'], api, {
+      DRILL: '1',
+      TEST_FRAMEWORKS: folder,
+      TEST_FRAMEWORKS_SOURCE: '1',
+    })
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+}
+
 const { TEST_DATABASE_URL, TEST_REDIS_URL, TEST_S3_URL } = inherited
 const withoutEngines = { TEST_DATABASE_URL: '', TEST_REDIS_URL: '', TEST_S3_URL: '' }
 
@@ -74,6 +91,7 @@ const steps: Record<string, (files: readonly string[]) => Promise<boolean>> = {
     return true
   },
   luck: runUnlucky,
+  starters: runStarters,
 }
 
 const [name, ...files] = process.argv.slice(2)

@@ -1,49 +1,22 @@
-import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { cpSync, existsSync, lstatSync, readFileSync, readlinkSync } from 'node:fs'
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http'
 import { join, resolve } from 'node:path'
-import { env } from 'node:process'
-import { promisify } from 'node:util'
 import { buildsFrameworks, frameworksFolder } from '@platform/testkit/test-environment'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect } from 'vitest'
 import { type Got, visit } from './deploy.ts'
 import { logOf, newDeployment, until } from './deployments.ts'
+import { registryUrl, runTool } from './run-tool.ts'
 import { newOwner, type Owner } from './scenario.ts'
 import { EXECUTABLE, FILE, LINK, type ZipEntry } from './zip.ts'
 
 const SOURCES = join(import.meta.dirname, 'frameworks')
 /** Long enough to install and build on a machine that does other things too. */
 const BUILD_MS = 300_000
-
-/** Tools report to nobody and look for no newer version of themselves. */
-const QUIET = {
-  ASTRO_TELEMETRY_DISABLED: '1',
-  NEXT_TELEMETRY_DISABLED: '1',
-  NUXT_TELEMETRY_DISABLED: '1',
-  VERCEL_TELEMETRY_DISABLED: '1',
-  NO_UPDATE_NOTIFIER: '1',
-  CI: '1',
-}
-
-async function run(folder: string, command: string, args: readonly string[], more: Record<string, string> = {}) {
-  // What the tests run with is not for the tools: NODE_ENV=test makes other builds.
-  const { NODE_ENV: _, VITEST: __, NODE_OPTIONS: ___, ...inherited } = env
-  try {
-    await promisify(execFile)(command, args, {
-      cwd: folder,
-      env: { ...inherited, ...QUIET, ...more },
-      maxBuffer: 64_000_000,
-    })
-  } catch (error) {
-    const { stdout = '', stderr = '' } = error as { stdout?: string; stderr?: string }
-    throw new Error(`${command} ${args.join(' ')} failed in ${folder}:\n${stdout}\n${stderr}`, { cause: error })
-  }
-}
 
 /** The sources of a fixture: everything that is committed, by path. */
 async function sourcesOf(name: string): Promise<string[]> {
@@ -76,7 +49,7 @@ async function install(name: string): Promise<string> {
     .digest('hex')
   const stamp = join(folder, 'node_modules/.installed-lock')
   if (existsSync(stamp) && (await readFile(stamp, 'utf8')) === lock) return folder
-  await run(folder, 'npm', ['ci', '--no-audit', '--no-fund', '--prefer-offline'])
+  await runTool(folder, 'npm', ['ci', '--no-audit', '--no-fund', '--prefer-offline'])
   await writeFile(stamp, lock)
   return folder
 }
@@ -95,21 +68,21 @@ export async function buildFixture(name: string, { vercel, variables = {} }: Bui
   const stamp = resolve(frameworksFolder ?? '', name, '.built')
   if (existsSync(stamp) && (await readFile(stamp, 'utf8')) === print) return resolve(frameworksFolder ?? '', name)
   const folder = await install(name)
-  if (vercel === undefined) await run(folder, 'npm', ['run', 'build'], variables)
+  if (vercel === undefined) await runTool(folder, 'npm', ['run', 'build'], variables)
   else {
     const program = join(await install('vercel'), 'node_modules/vercel/dist/index.js')
     await mkdir(join(folder, '.vercel'))
     // As `vercel link` leaves it; nobody is asked whether there is such a project.
     const project = { projectId: 'prj_fixture', orgId: 'team_fixture', settings: { framework: vercel } }
     await writeFile(join(folder, '.vercel/project.json'), JSON.stringify(project))
-    await run(folder, 'node', [program, 'build', '--prod', '--yes'], variables)
+    await runTool(folder, 'node', [program, 'build', '--prod', '--yes'], variables)
   }
   await writeFile(stamp, print)
   return folder
 }
 
 /** Everything in a folder as entries of an archive; links stay links. */
-async function entriesOf(root: string, text: string): Promise<ZipEntry[]> {
+export async function entriesOf(root: string, text: string): Promise<ZipEntry[]> {
   const rows = await readdir(join(root, text), { recursive: true, withFileTypes: true })
   return rows
     .filter((entry) => !entry.isDirectory())
@@ -141,28 +114,18 @@ async function prebuiltArchive(folder: string): Promise<ZipEntry[]> {
   ]
 }
 
-/** Where npm finds packages on this machine. */
-async function registryUrl(): Promise<string> {
-  const { stdout } = await promisify(execFile)('npm', ['config', 'get', 'registry'])
-  return stdout.trim()
-}
-
-/** What makes npm find packages elsewhere as it does on this machine: where, and by whose certificates. */
-async function npmFiles(): Promise<ZipEntry[]> {
-  const registry = `registry=${await registryUrl()}\n`
-  const { NODE_EXTRA_CA_CERTS: certificates } = env
-  if (certificates === undefined) return [{ name: '.npmrc', content: registry }]
-  return [
-    { name: '.npmrc', content: `${registry}cafile=registry-certificates.pem\n` },
-    { name: 'registry-certificates.pem', content: readFileSync(certificates) },
-  ]
-}
+/** Has npm find packages where it does on this machine. */
+export const npmrcOf = async (own = ''): Promise<ZipEntry> => ({
+  name: '.npmrc',
+  content: `${own}registry=${await registryUrl()}\n`,
+  mode: FILE,
+})
 
 /** What a person uploads who lets the platform build. */
 async function sourceArchive(name: string): Promise<ZipEntry[]> {
   const paths = await sourcesOf(name)
   const entries = paths.map((path) => ({ name: path, content: readFileSync(join(SOURCES, name, path)), mode: FILE }))
-  return [...entries, ...(await npmFiles())]
+  return [...entries, await npmrcOf()]
 }
 
 type Way = [name: string, archiveOf: (fixture: string) => Promise<ZipEntry[]>, isSource: boolean]

@@ -141,7 +141,7 @@ describe('a project of Node', { ...unless(obstacle), timeout: BUILD_MS }, () => 
       file('package-lock.json', { name: 'a', lockfileVersion: 3, requires: true, packages: { '': { name: 'a' } } }),
     ])
     expect(failureReason).toBe(
-      'package-lock.json is older than package.json, whose dependencies are others: run `npm install`, and upload both. `npm ci --include=dev --no-audit --no-fund` ended with exit code 1',
+      'package-lock.json and package.json do not fit each other: run `npm install`, and upload both. `npm ci --include=dev --no-audit --no-fund` ended with exit code 1',
     )
   })
 
