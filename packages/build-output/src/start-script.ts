@@ -12,7 +12,7 @@ const SERVE_SSR = /^serve:ssr:/
 const COMMAND_LENGTH_MAX = 4_096
 
 /** The scripts of package.json that may start its server, in the order in which they are tried. */
-export function listStartScripts(scripts: Readonly<Record<string, unknown>>): StartScript[] {
+function listStartScripts(scripts: Readonly<Record<string, unknown>>): StartScript[] {
   const names = ['start', ...OTHER_NAMES, ...Object.keys(scripts).filter((name) => SERVE_SSR.test(name))]
   return names.flatMap((name) => {
     const command = scripts[name]

@@ -3,6 +3,7 @@ import { createServer, request as ask, type IncomingMessage, type ServerResponse
 import type { LookupAddress } from 'node:dns'
 import { lookup } from 'node:dns/promises'
 import { connect, type LookupFunction, type Socket } from 'node:net'
+import { callbackify } from 'node:util'
 
 /** A proxy that lets a build reach only package registries. Disposing of it ends its connections. */
 export interface RegistryProxy extends AsyncDisposable {
@@ -37,16 +38,14 @@ function openLookup(lookUpAll: LookUpAll): LookupFunction {
     }
     return entry.addresses
   }
-  return (host, { all }, callback) => {
-    find(host).then(
-      (addresses) => {
-        const [first] = addresses
-        if (all === true) callback(null, addresses)
-        else callback(null, first?.address ?? '', first?.family)
-      },
-      (error: NodeJS.ErrnoException) => callback(error, ''),
-    )
-  }
+  const answer = callbackify(find)
+  return (host, { all }, callback) =>
+    answer(host, (error, addresses) => {
+      const [first] = addresses ?? []
+      if (error) callback(error, '')
+      else if (all === true) callback(null, addresses)
+      else callback(null, first?.address ?? '', first?.family)
+    })
 }
 
 const portOf = ({ port, protocol }: URL): string => (port !== '' ? port : protocol === 'http:' ? '80' : '443')
