@@ -382,6 +382,11 @@ test('a lockfile above a site that no workspace lists is not the site’s, whose
   expect(warningsOf(buildPlan)).toEqual([
     "package-lock.json is not the site's, since no workspace lists web: the newest versions that web/package.json allows are installed.",
   ])
+  const unlisted = await plan(
+    { ...files, 'package.json': json({ workspaces: ['apps/*'] }), 'apps/a/package.json': '{}' },
+    'web',
+  )
+  expect(unlisted.install?.folder).toBe('web')
 })
 
 test('an empty buildCommand builds nothing, the packages of the workspace neither', async () => {

@@ -353,7 +353,7 @@ export async function planBuild(
   const isForeign =
     lock !== undefined &&
     lock.folder !== root &&
-    workspace === undefined &&
+    workspace?.packages.has(root) !== true &&
     (hasDependencies(manifest) || manifest.devDependencies !== undefined)
   // A manager cannot use another manager's lockfile.
   const isLocked = lock?.kind === kind && !isForeign && (manager.isFetched || !lock.isOlder)
