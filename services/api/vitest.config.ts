@@ -4,8 +4,8 @@ import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /**
- * Files that measure time or memory, or kill and stop processes. They run one after another, once all others are done: beside
- * them a machine is no busier than with one worker.
+ * Files that measure time or memory, kill and stop processes, or keep a machine busy for minutes. They run one after another, once all
+ * others are done: beside them a machine is no busier than with one worker.
  */
 const alone = [
   'src/features/ai-gateway/floods.test.ts',
@@ -18,6 +18,7 @@ const alone = [
   'test/*outages.test.ts',
   'test/cut-over.test.ts',
   'test/deploys-under-load.test.ts',
+  'test/frameworks-starters.test.ts',
   'test/process.test.ts',
   'test/rolling-restart.test.ts',
 ]
@@ -65,7 +66,7 @@ export default defineConfig({
           ...settings,
           name: 'alone',
           include: alone,
-          exclude,
+          exclude: [...exclude, ...frameworks],
           maxWorkers: 1,
           sequence: { groupOrder: 1 },
         },

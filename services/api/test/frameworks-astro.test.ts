@@ -2,6 +2,7 @@ import { describeInChromium } from '@platform/testkit/chromium'
 import { expect, test } from 'vitest'
 import {
   arrivalOf,
+  expectInTurn,
   buildFixture,
   describeFramework,
   expectRenewal,
@@ -69,8 +70,7 @@ describeFramework('Astro', { build: buildFixture, variables }, (deploy) => {
 
   test('what is slow comes in pieces', async () => {
     const pieces = await piecesOf(site, '/live/stream')
-    expect(arrivalOf(pieces, '1')).toBeLessThan(arrivalOf(pieces, '2') - 150)
-    expect(arrivalOf(pieces, '2')).toBeLessThan(arrivalOf(pieces, '3') - 150)
+    expectInTurn(pieces, ['1', '2', '3'])
     const page = await piecesOf(site, '/live/slow')
     expect(arrivalOf(page, 'Slow</h1>')).toBeLessThan(arrivalOf(page, 'The slow part') - 300)
   })

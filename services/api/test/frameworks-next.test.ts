@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { giveHostname, type Got, visit } from './deploy.ts'
 import {
   arrivalOf,
+  expectInTurn,
   becomesNewer,
   buildFixture,
   describeFramework,
@@ -124,8 +125,7 @@ describeFramework('Next.js', { build, variables }, (deploy, isSource) => {
       test('stream', async () => {
         const pieces = await piecesOf(site, '/api/stream')
         expect(pieces.map(({ text }) => text).join('')).toBe('1\n2\n3\n')
-        expect(arrivalOf(pieces, '1')).toBeLessThan(arrivalOf(pieces, '2') - 150)
-        expect(arrivalOf(pieces, '2')).toBeLessThan(arrivalOf(pieces, '3') - 150)
+        expectInTurn(pieces, ['1', '2', '3'])
       })
 
       test('see the variables of the deployment', async () => {

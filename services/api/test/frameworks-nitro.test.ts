@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Got } from './deploy.ts'
-import { arrivalOf, buildFixture, describeFramework, piecesOf, untilStale } from './frameworks.ts'
+import { buildFixture, describeFramework, expectInTurn, piecesOf, untilStale } from './frameworks.ts'
 import { unique } from './scenario.ts'
 
 const variables = { SERVER_SECRET: `secret-${unique()}` }
@@ -58,8 +58,7 @@ describeFramework('Nitro', { build: buildFixture, variables }, (deploy) => {
 
   test('an answer streams', async () => {
     const pieces = await piecesOf(site, '/stream')
-    expect(arrivalOf(pieces, '1')).toBeLessThan(arrivalOf(pieces, '2') - 150)
-    expect(arrivalOf(pieces, '2')).toBeLessThan(arrivalOf(pieces, '3') - 150)
+    expectInTurn(pieces, ['1', '2', '3'])
   })
 
   test('what is kept is the same, then old once more, and then new', async () => {

@@ -227,6 +227,12 @@ export async function piecesOf(
   return pieces
 }
 
+/** Checks that texts of a short answer came one after another, each in a piece of its own: none waited for the next. */
+export function expectInTurn(pieces: readonly { text: string }[], texts: readonly string[]): void {
+  const places = texts.map((text) => pieces.findIndex((piece) => piece.text.includes(text)))
+  expect(places.every((place, n) => place > (places[n - 1] ?? -1))).toBe(true)
+}
+
 /** When a text was there, in milliseconds after the request. */
 export function arrivalOf(pieces: readonly { text: string; ms: number }[], wanted: string): number {
   let whole = ''
