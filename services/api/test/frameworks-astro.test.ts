@@ -2,7 +2,7 @@ import { describeInChromium } from '@platform/testkit/chromium'
 import { expect, test } from 'vitest'
 import {
   arrivalOf,
-  expectInTurn,
+  areInTurn,
   buildFixture,
   describeFramework,
   expectRenewal,
@@ -70,7 +70,7 @@ describeFramework('Astro', { build: buildFixture, variables }, (deploy) => {
 
   test('what is slow comes in pieces', async () => {
     const pieces = await piecesOf(site, '/live/stream')
-    expectInTurn(pieces, ['1', '2', '3'])
+    expect(areInTurn(pieces, ['1', '2', '3'])).toBe(true)
     const page = await piecesOf(site, '/live/slow')
     expect(arrivalOf(page, 'Slow</h1>')).toBeLessThan(arrivalOf(page, 'The slow part') - 300)
   })

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { giveHostname, type Got, visit } from './deploy.ts'
 import {
   arrivalOf,
-  expectInTurn,
+  areInTurn,
   becomesNewer,
   buildFixture,
   describeFramework,
@@ -125,7 +125,7 @@ describeFramework('Next.js', { build, variables }, (deploy, isSource) => {
       test('stream', async () => {
         const pieces = await piecesOf(site, '/api/stream')
         expect(pieces.map(({ text }) => text).join('')).toBe('1\n2\n3\n')
-        expectInTurn(pieces, ['1', '2', '3'])
+        expect(areInTurn(pieces, ['1', '2', '3'])).toBe(true)
       })
 
       test('see the variables of the deployment', async () => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Got } from './deploy.ts'
-import { buildFixture, describeFramework, expectInTurn, piecesOf, untilStale } from './frameworks.ts'
+import { buildFixture, describeFramework, areInTurn, piecesOf, untilStale } from './frameworks.ts'
 import { unique } from './scenario.ts'
 
 const variables = { SERVER_SECRET: `secret-${unique()}` }
@@ -58,7 +58,7 @@ describeFramework('Nitro', { build: buildFixture, variables }, (deploy) => {
 
   test('an answer streams', async () => {
     const pieces = await piecesOf(site, '/stream')
-    expectInTurn(pieces, ['1', '2', '3'])
+    expect(areInTurn(pieces, ['1', '2', '3'])).toBe(true)
   })
 
   test('what is kept is the same, then old once more, and then new', async () => {

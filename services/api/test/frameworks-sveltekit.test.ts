@@ -2,7 +2,7 @@ import { describeInChromium } from '@platform/testkit/chromium'
 import { expect, test } from 'vitest'
 import {
   arrivalOf,
-  expectInTurn,
+  areInTurn,
   buildFixture,
   describeFramework,
   expectRenewal,
@@ -60,7 +60,7 @@ describeFramework('SvelteKit', { build: buildFixture, variables }, (deploy) => {
 
   test('what is slow comes in pieces', async () => {
     const pieces = await piecesOf(site, '/api/stream')
-    expectInTurn(pieces, ['1', '2', '3'])
+    expect(areInTurn(pieces, ['1', '2', '3'])).toBe(true)
     const page = await piecesOf(site, '/slow')
     expect(arrivalOf(page, 'Slow</h1>')).toBeLessThan(arrivalOf(page, 'The slow part') - 300)
   })

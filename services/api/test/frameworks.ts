@@ -227,10 +227,10 @@ export async function piecesOf(
   return pieces
 }
 
-/** Checks that texts of a short answer came one after another, each in a piece of its own: none waited for the next. */
-export function expectInTurn(pieces: readonly { text: string }[], texts: readonly string[]): void {
+/** Whether texts of a short answer came one after another, each in a piece of its own: none waited for the next. */
+export function areInTurn(pieces: readonly { text: string }[], texts: readonly string[]): boolean {
   const places = texts.map((text) => pieces.findIndex((piece) => piece.text.includes(text)))
-  expect(places.every((place, n) => place > (places[n - 1] ?? -1))).toBe(true)
+  return places.every((place, n) => place > (places[n - 1] ?? -1))
 }
 
 /** When a text was there, in milliseconds after the request. */
