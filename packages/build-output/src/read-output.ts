@@ -138,15 +138,16 @@ export async function findServer(tree: Tree, below: string): Promise<FoundServer
 function describeStart(server: FoundServer): string {
   const { script, handler } = server
   if (script === undefined) return `Started by the module ${handler}`
-  const passed = script.passedOver.map(({ name, command }) => `${name} (${command.slice(0, 100)})`)
+  const shown = (command: string, length: number): string => command.replace(/\s+/g, ' ').slice(0, length)
+  const passed = script.passedOver.map(({ name, command }) => `${name} (${shown(command, 100)})`)
   const over = passed.length === 0 ? '' : `; passed over, as no program that is there: ${passed.join(', ')}`
-  return `Started by the script ${script.name}: ${script.command.slice(0, 200)}${over}`
+  return `Started by the script ${script.name}: ${shown(script.command, 200)}${over}`
 }
 
 /** Reads a Node server, which handles every path. Returns undefined if there is none. */
 async function readServer(tree: Tree, below: string): Promise<Output | undefined> {
   const { below: nextBelow = below, distDir } = tree.nextServer ?? {}
-  // Its files are those of the folder that holds all that it shares.
+  // A server of a workspace has files outside of its own folder.
   const base = tree.serverFolder ?? below
   const inBase = below.slice(base.length)
   const next = await findNextServer(tree, nextBelow, distDir)

@@ -71,7 +71,7 @@ describe('the script that starts a server is', () => {
     expect(chosenOf({ start: command }, ['dist/main.js', '../dist/main.js', '/dist/main.js'])?.[1]).toBe(file)
   })
 
-  test('is what the folder names as its main module, as Node resolves it', () => {
+  test('`node .` starts the main module that package.json names, else index.js', () => {
     const files = ['index.js', 'dist/main.js']
     expect(chosenOf({ start: 'node .' }, files, './dist/main')).toEqual(['start', 'dist/main.js', true])
     expect(chosenOf({ start: 'node ./' }, files, 'gone.js')).toEqual(['start', 'index.js', true])
@@ -88,7 +88,7 @@ describe('the script that starts a server is', () => {
     expect(explainStart({ name: 'start', command }, ['EROFS'])).toContain('cannot be changed')
   })
 
-  test('the first one, and those before it are named', () => {
+  test('the chosen start script names those that were passed over', () => {
     const scripts = { start: 'nest start', 'start:prod': 'node gone', 'start:production': 'node dist/main' }
     expect(chooseStart({ scripts }, (path) => path === 'dist/main.js')?.passedOver).toEqual([
       { name: 'start', command: 'nest start' },
@@ -125,7 +125,7 @@ describe('a start script that cannot work', () => {
     },
   )
 
-  test('is known by what it printed', () => {
+  test('a start script that printed EROFS is explained, whatever its command is', () => {
     const line = "Error: EROFS: read-only file system, mkdir '/var/task/cache'"
     expect(explainStart({ name: 'start', command: 'run-it' }, ['starting', line])).toBe(
       '`npm start` ran `run-it`, which writes files below its own folder. The files of a deployment cannot be changed: let the build script compile, and add a script that only starts what it made, "start:prod": "node <file that listens on PORT>".',
@@ -143,7 +143,7 @@ describe('a start script that cannot work', () => {
     expect(explainStart({ name: 'start', command }, ['Error: no database'])).toBeUndefined()
   })
 
-  test('is told the file that the build made, else the one that it would have run', () => {
+  test('the advice on a start script names the server that the build made, else the file that the script would have run', () => {
     const start = { name: 'start', command: 'tsc && node dist/main.js' }
     expect(explainStart(start, [], ['dist/server.js'])).toContain('"start:prod": "node dist/server.js"')
     expect(explainStart(start, [])).toContain('"start:prod": "node dist/main.js"')

@@ -25,7 +25,7 @@ async function serve({ server: certificate }: typeof PRIVATE_AUTHORITY) {
 }
 
 describe.each(DRIVERS)('in $driver', ({ mode, obstacle }) => {
-  describe('the certificates that a Function trusts', { ...unless(obstacle), timeout: 120_000 }, () => {
+  describe('certificates', { ...unless(obstacle), timeout: 120_000 }, () => {
     let folder: string
     let fixture: Fixture
     let company: Awaited<ReturnType<typeof serve>>
@@ -72,21 +72,21 @@ describe.each(DRIVERS)('in $driver', ({ mode, obstacle }) => {
     const trusted = async (source: FunctionSource): Promise<unknown> => JSON.parse((await fixture.request(source)).body)
 
     describe.each(['module', 'start script'])('as a %s', (kind) => {
-      test("are the platform's", async () => {
+      test("a Function trusts the platform's authorities", async () => {
         expect(await trusted(await deploy(kind))).toEqual({ company: [200, 200], own: [UNKNOWN, UNKNOWN] })
       })
 
-      test('are those of its own NODE_EXTRA_CA_CERTS instead', async () => {
+      test('its own NODE_EXTRA_CA_CERTS replaces the authorities that the platform added', async () => {
         const source = await deploy(kind, { NODE_EXTRA_CA_CERTS: 'own.pem' })
         expect(await trusted(source)).toEqual({ company: [UNKNOWN, UNKNOWN], own: [200, 200] })
       })
 
-      test('are both with NODE_USE_SYSTEM_CA', async () => {
+      test('NODE_USE_SYSTEM_CA adds the store of the machine to its own authorities', async () => {
         const source = await deploy(kind, { NODE_EXTRA_CA_CERTS: 'own.pem', NODE_USE_SYSTEM_CA: '1' })
         expect(await trusted(source)).toEqual({ company: [200, 200], own: [200, 200] })
       })
 
-      test("are Node's alone, with a warning, if there is no such file", async () => {
+      test("a Function whose file of authorities is missing trusts Node's alone, and logs a warning", async () => {
         const source = await deploy(kind, { NODE_EXTRA_CA_CERTS: '/var/task/none.pem' })
         expect(await trusted(source)).toEqual({ company: [UNKNOWN, UNKNOWN], own: [UNKNOWN, UNKNOWN] })
         await expect

@@ -55,7 +55,7 @@ async function write(store: string[], extra?: string): Promise<Written> {
 }
 
 describe('the certificates that a process trusts', () => {
-  test('are named to Node without its own, and to other programs together with the store', async () => {
+  test('Node is given the authorities that it lacks, and other programs those and the store', async () => {
     const { variables, warnings, read } = await write(
       [OF_STORE, BUNDLED],
       `# Company\n${COMPANY}\n${BUNDLED}${COMPANY}`,

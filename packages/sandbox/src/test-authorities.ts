@@ -6,8 +6,8 @@ interface PrivateAuthority {
   server: { cert: string; key: string }
 }
 
-// Made by OpenSSL on P-256, for 2020 to 2120. The keys of the authorities were thrown away, and those of the servers are good
-// for loopback alone.
+// OpenSSL made them on P-256; they are valid from 2020 to 2120. Nobody has the keys of the authorities, and the keys of the servers
+// serve loopback addresses alone.
 
 /** An authority. */
 export const PRIVATE_AUTHORITY: PrivateAuthority = {

@@ -557,8 +557,8 @@ async function scanTracedServer(
 }
 
 /**
- * The parts of a server of a workspace: its own folder, those of the packages that it needs, and every node_modules that Node looks
- * into from there. If these are over a limit, only what its program reaches is taken of any node_modules.
+ * Reads a server: its own folder, the folders of the packages that it needs, and every node_modules that Node searches from there.
+ * Beyond a limit it takes of each node_modules only what the program reaches.
  */
 async function readServer(
   folder: string,

@@ -323,8 +323,8 @@ async function nxNameOf(tree: Tree, { folder, manifest }: WorkspacePackage): Pro
 }
 
 /**
- * Plans how to install and build a project: its package manager (`packageManager`, else the nearest lockfile, else npm), and its
- * commands (vercel.json, else the build script, after those of the packages that it needs of its workspace).
+ * Plans how to install and build a project. `packageManager` chooses the package manager, else the nearest lockfile does.
+ * vercel.json gives the commands; without it the packages of the workspace that the site needs are built, and then the site.
  *
  * root: below the archive, without slashes at its ends. canFetch: other versions of the package manager can be fetched from a
  * registry.

@@ -187,9 +187,9 @@ function readWorkspaceSpec(name: string, wanted: string): { name: string } | { p
 }
 
 /**
- * The packages of its workspace that a site needs, its own dependencies' too, in the order in which they are built. workspace
- * undefined: there is none, and folders can be named by `file:` and `link:` alone. linksByVersion: the manager also links what says
- * nothing of the workspace, if its version fits.
+ * Finds the packages of its workspace that a site needs, directly or through others, in the order in which they are built.
+ * workspace undefined: only `file:` and `link:` can name a folder. linksByVersion: the manager also links a package that is not
+ * marked `workspace:`, if its version fits.
  */
 export async function findNeeds(
   tree: Tree,

@@ -77,6 +77,13 @@ test('lines appear in order, with rising times and ids, and go on behind those o
   expect(new Set(times).size).toBe(times.length)
 })
 
+test('a line of the platform that quotes a project has no control sequences of a terminal', async () => {
+  const { id, log } = await newLog()
+  log.line('WARN', '.nvmrc asks for Node \u001b[31m20\u001b[0m')
+  await log.close()
+  expect((await rowsOf(id)).map(({ message }) => message)).toEqual(['.nvmrc asks for Node 20'])
+})
+
 test('what an attempt writes after it was taken over, or after the end, is dropped', async () => {
   const { id, attempt, log } = await newLog()
   log.line('INFO', 'kept')

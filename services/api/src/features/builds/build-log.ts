@@ -150,7 +150,8 @@ export function openBuildLog(
   }
   const writeLine = (type: LineType, text: string): void => {
     const redactor = redaction()
-    for (const each of (redactor.write(text) + redactor.end()).split('\n')) add(type, each)
+    const plain = stripVTControlCharacters(text)
+    for (const each of (redactor.write(plain) + redactor.end()).split('\n')) add(type, each)
   }
 
   return {

@@ -31,28 +31,20 @@ export interface BuiltSource extends BuiltProject {
   keep(signal: AbortSignal): Promise<void>
 }
 
-const inTurn = createSemaphore({
-  kind: 'build',
-  slots: BUILDS_AT_ONCE,
-  queueMax: Number.POSITIVE_INFINITY,
-  refuse: () => new Error('There is always room to wait'),
-})
+/** Work of a kind, in the order of its requests; everything else waits. */
+const openTurns = (kind: string, slots: number) =>
+  createSemaphore({
+    kind,
+    slots,
+    queueMax: Number.POSITIVE_INFINITY,
+    refuse: () => new Error('There is always room to wait'),
+  })
 
+const inTurn = openTurns('build', BUILDS_AT_ONCE)
 /** One at a time: nobody waits for the result. */
-const packInTurn = createSemaphore({
-  kind: 'pack',
-  slots: 1,
-  queueMax: Number.POSITIVE_INFINITY,
-  refuse: () => new Error('There is always room to wait'),
-})
-
+const packInTurn = openTurns('pack', 1)
 /** One at a time, for its memory. */
-const traceInTurn = createSemaphore({
-  kind: 'trace',
-  slots: 1,
-  queueMax: Number.POSITIVE_INFINITY,
-  refuse: () => new Error('There is always room to wait'),
-})
+const traceInTurn = openTurns('trace', 1)
 
 let underWay = 0
 /** Source builds that this process runs, or that are queued with their files unpacked. */
@@ -140,7 +132,7 @@ export async function buildSource(run: Run, folder: string, unpacked: Unpacked, 
       return undefined
     })
     const begun = kept === undefined ? 'nothing kept of an earlier build' : `${sizeOf(kept)} kept of an earlier build`
-    log.line('INFO', `It begins with ${begun}`)
+    log.line('INFO', `The build begins with ${begun}`)
     const output = { stdout: log.stream('INFO'), stderr: log.stream('WARN') }
     const startedAt = performance.now()
     builtSince = Date.now()
