@@ -232,6 +232,7 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
         async () => (document ??= Buffer.from(JSON.stringify(createDocument(endpoints, publicUrl, idpUrl)))),
       ),
       docsClientId: config.DOCS_CLIENT_ID,
+      clientsFolder: config.CLIENTS_FOLDER,
     },
     isReady: resources.isReady,
     async close() {

@@ -121,6 +121,11 @@ const schema = z.object({
     .describe(
       'the public client that people sign in with at /docs, whose redirect URI is PUBLIC_URL/docs; without it they paste a token',
     ),
+  CLIENTS_FOLDER: z
+    .string()
+    .startsWith('/')
+    .optional()
+    .describe('an absolute folder of the clients that /docs/clients serves, such as /srv/clients; without it none'),
   CONSOLE_URL: origin.optional().describe('the origin of the web console, such as https://console.example.com'),
   ALLOW_SHARED_DOMAIN: flag
     .default(false)

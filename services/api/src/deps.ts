@@ -168,6 +168,8 @@ export interface Deps {
   document: EncodedContent
   /** The OAuth client for signing in at /docs; undefined: people paste a token. */
   docsClientId: string | undefined
+  /** The folder of the clients that can be downloaded; undefined: none can. */
+  clientsFolder: string | undefined
   /** OAuth clients that count as the console (D6). */
   consoleClientIds: ReadonlySet<string>
   /** Origins whose pages may read answers. */

@@ -8,6 +8,7 @@ import { apiKeyEndpoints } from './features/api-keys/routes.ts'
 import { applicationEndpoints } from './features/applications/routes.ts'
 import { artifactEndpoints } from './features/artifacts/routes.ts'
 import { deploymentEndpoints } from './features/deployments/routes.ts'
+import { clientEndpoints } from './features/documents/clients.ts'
 import { referenceEndpoints } from './features/documents/reference.ts'
 import { wellKnownEndpoints } from './features/documents/well-known.ts'
 import { envVarEndpoints } from './features/env-vars/routes.ts'
@@ -54,4 +55,5 @@ export const endpoints: readonly Endpoint[] = [
   ...tokenEndpoints,
   ...wellKnownEndpoints,
   ...referenceEndpoints,
+  ...clientEndpoints,
 ]

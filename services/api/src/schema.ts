@@ -18,7 +18,13 @@ export {
   requestSummaries,
 } from './features/request-logs/table.ts'
 export { activities } from './features/activity/table.ts'
-export { buildLogs, deploymentCounts, deploymentFunctions, deployments } from './features/deployments/table.ts'
+export {
+  buildLogs,
+  deploymentCounts,
+  deploymentFunctions,
+  deployments,
+  environmentDeploymentCounts,
+} from './features/deployments/table.ts'
 export {
   artifactEncodings,
   artifacts,

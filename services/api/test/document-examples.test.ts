@@ -1,3 +1,6 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { type Person, startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { actorKindOf } from './access-rules.ts'
@@ -14,10 +17,15 @@ let sender: ReturnType<typeof openSender>
 let person: Person
 let readOwner: Owner
 let functionToken: string
+let clientsFolder: string
 
 beforeAll(async () => {
   const providers = [{ ...testProviders.providers[0], id: 'openai' }, ...testProviders.providers]
-  platform = await startPlatform({ aiProviders: { ...testProviders, providers } })
+  clientsFolder = await mkdtemp(join(tmpdir(), 'clients-'))
+  const clientFile = operations.find(({ operationId }) => operationId === 'getClientFile')?.parameters?.[0]
+  await writeFile(join(clientsFolder, String(clientFile?.schema.example)), 'x')
+  const env = { CLIENTS_FOLDER: clientsFolder }
+  platform = await startPlatform({ aiProviders: { ...testProviders, providers }, env })
   sender = openSender(platform.apiUrl)
   person = await platform.person()
   readOwner = await newOwner(platform, person)
@@ -26,6 +34,7 @@ beforeAll(async () => {
 afterAll(async () => {
   sender.close()
   await platform.close()
+  await rm(clientsFolder, { recursive: true })
 })
 
 type Members = Record<string, unknown>

@@ -272,6 +272,7 @@ test('every operation is known to this suite, and says for itself what guards it
   expect(open.map(({ operationId }) => operationId).toSorted()).toEqual([
     'exchangeApiKey',
     'getAuthorizationServer',
+    'getClientFile',
     'getJwks',
     'getOpenApiDocument',
     'getProtectedResource',

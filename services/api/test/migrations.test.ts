@@ -106,6 +106,19 @@ test(
   },
 )
 
+test('deployments of the release before are counted in their environments', async () => {
+  const { url } = await databaseAt('0023_working_folders')
+  await migrateTo(url, '0024_deployments_by_environment')
+  await withClient(url, async (sql) => {
+    const counted = await sql`
+      select environment_id, status, deployments::int from environment_deployment_counts order by environment_id`
+    expect(counted.length).toBe(ROWS)
+    expect(counted).toEqual(
+      await sql`select environment_id, status, count(*)::int as deployments from deployments group by 1, 2 order by 1`,
+    )
+  })
+})
+
 describe.each(steps)('%s', { timeout: 120_000 }, (tag, before) => {
   test('runs while the release before it works, and nothing of that fails', async () => {
     const { url } = await databaseAt(before)

@@ -343,7 +343,10 @@ const recipes: Record<string, Recipe> = {
   createUploadSession: { body: newSession },
   restoreObjects: { body: () => ({ prefix: 'photos/' }) },
   getObjectAccessUrl: { query: () => ({ expiresInSeconds: '60' }) },
-  listDeployments: { query: ({ applicationId = '' }) => ({ applicationId }), filters: ['organizationId'] },
+  listDeployments: {
+    query: ({ applicationId = '', environment = '' }) => ({ applicationId, environment }),
+    filters: ['organizationId'],
+  },
   createDeployment: { body: ({ applicationId, environmentId }) => ({ applicationId, environmentId }) },
   createPartUrl: { body: ({ uploadId }) => ({ uploadId, partNumber: 1 }) },
   completeUpload: { body: ({ uploadId }) => ({ uploadId, parts: [{ partNumber: 1, etag: ETAG_OF_X }] }) },

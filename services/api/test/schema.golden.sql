@@ -532,6 +532,14 @@ END),
   constraint env_vars_pkey PRIMARY KEY (id)
 );
 
+create table environment_deployment_counts (
+  deployments bigint not null,
+  environment_id uuid not null,
+  status text not null,
+  constraint environment_deployment_counts_environment_id_environments_id_fk FOREIGN KEY (environment_id) REFERENCES environments(id) ON DELETE CASCADE,
+  constraint environment_deployment_counts_environment_id_status_pk PRIMARY KEY (environment_id, status)
+);
+
 create table environments (
   application_id uuid not null,
   current_deployment_id uuid,
@@ -1073,6 +1081,8 @@ CREATE INDEX deployment_files_by_sha256 ON public.deployment_files USING btree (
 
 CREATE INDEX deployments_by_application ON public.deployments USING btree (application_id, id);
 
+CREATE INDEX deployments_by_environment ON public.deployments USING btree (environment_id, id);
+
 CREATE INDEX deployments_by_organization ON public.deployments USING btree (organization_id, id);
 
 CREATE INDEX deployments_of_environment ON public.deployments USING btree (environment_id, status, id);
@@ -1407,16 +1417,27 @@ BEGIN
     UPDATE deployment_counts c SET deployments = c.deployments - n.less
     FROM (SELECT application_id, status, count(*) AS less FROM before GROUP BY 1, 2) n
     WHERE c.application_id = n.application_id AND c.status = n.status;
+    UPDATE environment_deployment_counts c SET deployments = c.deployments - n.less
+    FROM (SELECT environment_id, status, count(*) AS less FROM before GROUP BY 1, 2) n
+    WHERE c.environment_id = n.environment_id AND c.status = n.status;
   ELSIF TG_OP = 'INSERT' THEN
     INSERT INTO deployment_counts AS c (application_id, status, deployments)
     SELECT application_id, status, count(*) FROM after GROUP BY 1, 2 ORDER BY 1, 2
     ON CONFLICT (application_id, status) DO UPDATE SET deployments = c.deployments + excluded.deployments;
+    INSERT INTO environment_deployment_counts AS c (environment_id, status, deployments)
+    SELECT environment_id, status, count(*) FROM after GROUP BY 1, 2 ORDER BY 1, 2
+    ON CONFLICT (environment_id, status) DO UPDATE SET deployments = c.deployments + excluded.deployments;
   ELSE
     INSERT INTO deployment_counts AS c (application_id, status, deployments)
     SELECT application_id, status, sum(n) FROM (
       SELECT application_id, status, 1 AS n FROM after UNION ALL SELECT application_id, status, -1 FROM before
     ) moves GROUP BY 1, 2 HAVING sum(n) <> 0 ORDER BY 1, 2
     ON CONFLICT (application_id, status) DO UPDATE SET deployments = c.deployments + excluded.deployments;
+    INSERT INTO environment_deployment_counts AS c (environment_id, status, deployments)
+    SELECT environment_id, status, sum(n) FROM (
+      SELECT environment_id, status, 1 AS n FROM after UNION ALL SELECT environment_id, status, -1 FROM before
+    ) moves GROUP BY 1, 2 HAVING sum(n) <> 0 ORDER BY 1, 2
+    ON CONFLICT (environment_id, status) DO UPDATE SET deployments = c.deployments + excluded.deployments;
   END IF;
   RETURN NULL;
 END

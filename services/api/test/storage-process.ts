@@ -64,6 +64,7 @@ export async function storageProcess(objectsUrl: string, { now = () => new Date(
     application,
     edgePort,
     bucket,
+    key,
     origin,
     /** Where the bucket's objects are delivered by path. */
     deliveredAt: `http://localhost:${edgePort}/_objects/${bucket.slug}`,

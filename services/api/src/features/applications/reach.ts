@@ -1,12 +1,13 @@
 import { BadRequest, Forbidden, InvalidToken, NotFound } from '@platform/errors/api-error'
 import { one } from '@platform/runtime/database'
 import { batchPerTick } from '@platform/runtime/batch-per-tick'
+import { isUuid } from '@platform/runtime/is-uuid'
 import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { and, eq, getTableColumns } from 'drizzle-orm'
 import type { Actor, Deps } from '../../deps.ts'
 import { lookups, type AskedFor, requireRole, type Need, type Organization } from '../organizations/reach.ts'
 import { members, organizations } from '../organizations/table.ts'
-import { applications, environments, type EnvironmentSlug } from './table.ts'
+import { applications, environments, environmentSlugs, type EnvironmentSlug } from './table.ts'
 
 export type Application = typeof applications.$inferSelect
 export type Environment = typeof environments.$inferSelect
@@ -72,22 +73,68 @@ export async function reachEnvironmentOf(
   return environment
 }
 
+/** An environment as requests name it: by `environment`, `environmentId` or both; each accepts a slug or a UUID (D35). */
+interface EnvironmentNames {
+  environment?: string | undefined
+  environmentId?: string | undefined
+}
+
+/** Looks up the names that are there. Throws BadRequest if they contradict each other. */
+async function findEach<T extends { id?: string; slug: EnvironmentSlug }>(
+  { environment, environmentId }: EnvironmentNames,
+  find: (reference: string) => Promise<T>,
+): Promise<T[]> {
+  const references = [environment, environmentId].filter((reference) => reference !== undefined)
+  const found = await Promise.all(references.map(find))
+  const idsNamed = new Set(found.flatMap(({ id }) => id ?? []))
+  if (new Set(found.map(({ slug }) => slug)).size > 1 || idsNamed.size > 1)
+    throw new BadRequest('environment and environmentId name different environments')
+  return found
+}
+
 /**
- * The environment that a body names by `environment`, `environmentId` or both; each accepts a slug or a UUID (D35). Returns
- * undefined if it names none. Throws NotFound, Forbidden for a Function of another environment, and BadRequest if the two differ.
+ * The environment that a request names. Returns undefined if it names none. Throws NotFound, Forbidden for a Function of another
+ * environment, and BadRequest if it names two.
  */
 export async function findNamedEnvironment(
   call: { deps: Pick<Deps, 'db'>; actor: Actor },
   application: Application,
-  { environment, environmentId }: { environment?: string | undefined; environmentId?: string | undefined },
+  names: EnvironmentNames,
 ): Promise<Environment | undefined> {
-  const references = [environment, environmentId].filter((reference) => reference !== undefined)
-  const [first, second] = await Promise.all(
-    references.map((reference) => reachEnvironmentOf(call, application, reference)),
-  )
-  if (first && second && first.id !== second.id)
-    throw new BadRequest('environment and environmentId name different environments')
-  return first
+  const [environment] = await findEach(names, (reference) => reachEnvironmentOf(call, application, reference))
+  return environment
+}
+
+/** An environment that a user reaches, or all that have a slug. */
+export type NamedEnvironments =
+  | { id: string; slug: EnvironmentSlug; organizationId: string }
+  | { id?: never; slug: EnvironmentSlug }
+
+/**
+ * The same where a user names no application: a slug stands for the environments of all applications. Throws NotFound, also for a
+ * slug that no application has (D74), and BadRequest if the request names two.
+ */
+export async function findNamedEnvironments(
+  { db }: Pick<Deps, 'db'>,
+  userId: string,
+  names: EnvironmentNames,
+): Promise<NamedEnvironments | undefined> {
+  const found = await findEach(names, async (reference): Promise<NamedEnvironments> => {
+    if (!isUuid(reference)) {
+      const slug = environmentSlugs.find((known) => known === reference)
+      if (slug === undefined) throw new NotFound('Environment')
+      return { slug }
+    }
+    const [row] = await db
+      .select({ id: environments.id, slug: environments.slug, organizationId: applications.organizationId })
+      .from(environments)
+      .innerJoin(applications, eq(applications.id, environments.applicationId))
+      .innerJoin(members, and(eq(members.organizationId, applications.organizationId), eq(members.userId, userId)))
+      .where(eq(environments.id, reference))
+    if (!row) throw new NotFound('Environment')
+    return row
+  })
+  return found.find(({ id }) => id !== undefined) ?? found[0]
 }
 
 /** The organization of a reached application. */

@@ -26,9 +26,10 @@ export const applications = pgTable(
   ],
 )
 
-export type EnvironmentSlug = 'production' | 'preview'
+/** Every application has exactly these two (D74). */
+export const environmentSlugs = ['production', 'preview'] as const
+export type EnvironmentSlug = (typeof environmentSlugs)[number]
 
-/** Every application has exactly two (D74). */
 export const environments = pgTable(
   'environments',
   {

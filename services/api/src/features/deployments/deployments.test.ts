@@ -287,6 +287,108 @@ describe('lists', () => {
     },
   )
 
+  test('hold the deployments of the environments that a slug or UUID names, of each application in reach (D35, D74)', async () => {
+    const owner = await newOwner(platform)
+    const [other, foreign] = await Promise.all([newOwner(platform, owner.person), newOwner(platform)])
+    const ids = [
+      await newDeployment(owner),
+      await newDeployment(owner, { environment: 'preview' }),
+      await newDeployment(other, { environment: 'preview' }),
+      await newDeployment(owner, { environment: 'preview' }),
+    ]
+    const environmentOf = async (id = '', of = owner) => (await get(id, of)).environmentId as string
+    const [production, preview, ofOther] = await Promise.all(ids.map((id) => environmentOf(id)))
+    const theirs = await environmentOf(await newDeployment(foreign, { environment: 'preview' }), foreign)
+    const list = async (query: object, token = other.token) => {
+      const search = new URLSearchParams(query as Record<string, string>).toString()
+      const { status, body } = await platform.call(token, `GET /deployments?${search}`)
+      if (status !== 200) return [status, body.error as string]
+      return [body.total as number, ...(body.items as { id: string }[]).map(({ id }) => ids.indexOf(id))]
+    }
+    const { applicationId } = owner
+    const key = await newKey(platform, owner, ['network:deployments:read'])
+    const missing = [404, 'Environment not found']
+    const differ = [400, 'environment and environmentId name different environments']
+    for (const name of ['environment', 'environmentId']) {
+      expect(await list({ [name]: 'preview' })).toEqual([3, 3, 2, 1])
+      expect(await list({ [name]: 'preview', limit: 2 })).toEqual([3, 3, 2])
+      expect(await list({ [name]: 'preview', from: ids[2] })).toEqual([3, 1])
+      expect(await list({ [name]: 'preview', organizationId: owner.organizationId })).toEqual([2, 3, 1])
+      expect(await list({ [name]: 'preview', applicationId })).toEqual([2, 3, 1])
+      expect(await list({ [name]: 'preview' }, key.token)).toEqual([2, 3, 1])
+      expect(await list({ [name]: preview?.toUpperCase() })).toEqual([2, 3, 1])
+      expect(await list({ [name]: preview, organizationId: owner.organizationId })).toEqual([2, 3, 1])
+      expect(await list({ [name]: preview }, key.token)).toEqual([2, 3, 1])
+      expect(await list({ [name]: preview, organizationId: other.organizationId })).toEqual([0])
+      expect(await list({ [name]: production, applicationId, organizationId: other.organizationId })).toEqual([0])
+      for (const no of [theirs, randomUUID(), 'staging']) {
+        for (const further of [{}, { applicationId }, { organizationId: owner.organizationId }])
+          expect(await list({ [name]: no, ...further })).toEqual(missing)
+        expect(await list({ [name]: no }, key.token)).toEqual(missing)
+      }
+      expect(await list({ [name]: preview, applicationId: other.applicationId })).toEqual(missing)
+      for (const malformed of ['', 'a b', '-preview', 'a/b', '\0', 'x'.repeat(64)])
+        expect((await list({ [name]: malformed }))[0]).toBe(422)
+    }
+    await put(ids[3] ?? '', { status: 'FAILED' })
+    for (const environment of ['preview', preview])
+      expect(await list({ environment, status: 'FAILED' })).toEqual([1, 3])
+    expect(await list({ environment: 'preview', environmentId: preview })).toEqual([2, 3, 1])
+    expect(await list({ environment: preview, environmentId: ofOther })).toEqual(differ)
+    expect(await list({ environment: preview, environmentId: 'preview', applicationId })).toEqual([2, 3, 1])
+    for (const further of [{}, { applicationId }]) {
+      expect(await list({ environment: 'preview', environmentId: 'production', ...further })).toEqual(differ)
+      expect(await list({ environment: 'preview', environmentId: production, ...further })).toEqual(differ)
+      expect(await list({ environment: preview, environmentId: production, ...further })).toEqual(differ)
+      expect(await list({ environment: 'preview', environmentId: theirs, ...further })).toEqual(missing)
+    }
+  })
+
+  test('of environments with 100,000 deployments read a page of them, however rare what they look for is', async () => {
+    // One connection, so that its own statistics are the ones that are read.
+    const narrow = await startPlatform({ env: { DATABASE_POOL: '1' } })
+    onTestFinished(() => narrow.close())
+    const { db } = narrow.api
+    const owner = await newOwner(narrow)
+    const { token, applicationId, organizationId } = owner
+    const create = (environment: string) =>
+      narrow.call(token, 'POST /deployments', { applicationId, environment }).then(({ body }) => body as { id: string })
+    const rare = await create('preview')
+    const { environmentId } = (await narrow.call(token, `GET /deployments/${(await create('production')).id}`)).body
+    await db.execute(sql`
+      insert into deployments (id, organization_id, application_id, environment_id, seq, status, label, created_by, created_at, updated_at)
+      select gen_random_uuid(), organization_id, application_id, environment_id, seq + n, 'FAILED', label || n, created_by, created_at, updated_at
+      from deployments, generate_series(1, 100000) n where environment_id = ${environmentId as string}`)
+    await db.execute('analyze')
+    const rowsRead = async () => {
+      await db.execute('select pg_stat_force_next_flush()')
+      const [row] = await db.execute<{ rows: number }>(sql`
+        select sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::int as rows from pg_stat_user_tables
+        where relname in ('deployments', 'environment_deployment_counts')`)
+      return row?.rows ?? 0
+    }
+    const list = async (query: object) => {
+      const before = await rowsRead()
+      const search = new URLSearchParams(query as Record<string, string>).toString()
+      const { body } = await narrow.call(token, `GET /deployments?${search}`)
+      const items = (body.items as { id: string }[]).map(({ id }) => id)
+      return { total: body.total as number, items, rows: (await rowsRead()) - before }
+    }
+    for (const query of [
+      { environment: environmentId as string },
+      { environment: 'production' },
+      { environment: 'production', applicationId },
+      { environment: 'production', organizationId },
+    ]) {
+      const { total, items, rows } = await list(query)
+      expect([query, total, items.length, rows < 100]).toEqual([query, 100_001, 10, true])
+      const pending = await list({ ...query, status: 'PENDING' })
+      expect([query, pending.total, pending.items.length, pending.rows < 100]).toEqual([query, 1, 1, true])
+    }
+    const { total, items, rows } = await list({ environment: 'preview' })
+    expect([total, items, rows < 100]).toEqual([1, [rare.id], true])
+  })
+
   test('come in pages of 10 unless said, of 1 to 100, and go on behind one that is gone (A §1, D30)', async () => {
     const owner = await newOwner(platform)
     const ids: string[] = []
@@ -323,7 +425,12 @@ test('the totals of lists are right whatever happens at once', async () => {
   const total = async (query: string) =>
     (await platform.call(owner.token, `GET /deployments?applicationId=${owner.applicationId}${query}`)).body
       .total as number
-  expect([await total(''), await total('&status=PENDING'), await total('&status=FAILED')]).toEqual([4, 2, 1])
+  for (const of of ['', '&environment=production'])
+    expect([await total(of), await total(`${of}&status=PENDING`), await total(`${of}&status=FAILED`)]).toEqual([
+      4, 2, 1,
+    ])
+  await platform.api.db.delete(deployments).where(eq(deployments.id, other))
+  expect([await total(''), await total('&environment=production')]).toEqual([3, 3])
 })
 
 describe('uploading', () => {

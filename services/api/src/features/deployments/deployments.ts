@@ -15,7 +15,7 @@ import { quotaOf } from '../products/quotas.ts'
 import { requireBillable } from './billing.ts'
 import { type Deployment, deploymentColumns, type ListReach } from './reach.ts'
 import { shownDeployment, type ShownDeployment } from './shown-deployment.ts'
-import { deploymentCounts, deployments, type DeploymentStatus } from './table.ts'
+import { deploymentCounts, deployments, type DeploymentStatus, environmentDeploymentCounts } from './table.ts'
 
 const DAY_MS = 86_400_000
 
@@ -160,6 +160,25 @@ function newestOfUser(db: Deps['db'], userId: string, where: SQL | undefined, pa
     .limit(page.limit)
 }
 
+/** The same across environments, each of which an index leads to. of: a condition on them and their applications. */
+function newestOfEnvironments(
+  db: Deps['db'],
+  of: SQL | undefined,
+  where: SQL | undefined,
+  page: KeysetPage,
+): Promise<Deployment[]> {
+  const latest = newestIds(db, and(eq(deployments.environmentId, environments.id), where), page).as('latest')
+  return db
+    .select(deploymentColumns)
+    .from(environments)
+    .innerJoin(applications, eq(applications.id, environments.applicationId))
+    .innerJoinLateral(latest, sql`true`)
+    .innerJoin(deployments, eq(deployments.id, latest.id))
+    .where(of)
+    .orderBy(desc(latest.id))
+    .limit(page.limit)
+}
+
 /** Counts the deployments of some applications by state; triggers keep the counts. */
 async function countDeployments(
   db: Deps['db'],
@@ -171,6 +190,21 @@ async function countDeployments(
     .from(deploymentCounts)
     .innerJoin(applications, eq(applications.id, deploymentCounts.applicationId))
     .where(and(of, status && eq(deploymentCounts.status, status)))
+  return counted?.total ?? 0
+}
+
+/** The same of some environments. */
+async function countInEnvironments(
+  db: Deps['db'],
+  of: SQL | undefined,
+  status: DeploymentStatus | undefined,
+): Promise<number> {
+  const [counted] = await db
+    .select({ total: sum(environmentDeploymentCounts.deployments).mapWith(Number) })
+    .from(environmentDeploymentCounts)
+    .innerJoin(environments, eq(environments.id, environmentDeploymentCounts.environmentId))
+    .innerJoin(applications, eq(applications.id, environments.applicationId))
+    .where(and(of, status && eq(environmentDeploymentCounts.status, status)))
   return counted?.total ?? 0
 }
 
@@ -189,9 +223,13 @@ export async function deploymentsPage(
     items: (await rows).map((row) => shownDeployment(deps, row)),
     total: await total,
   })
+  const ofEnvironments = (of: SQL | undefined) =>
+    pageOf(newestOfEnvironments(db, of, ofStatus, page), countInEnvironments(db, of, status))
   switch (reach.kind) {
     case 'nothing':
       return { items: [], total: 0 }
+    case 'environment':
+      return ofEnvironments(eq(environments.id, reach.environmentId))
     case 'application': {
       const { id } = reach.application
       return pageOf(
@@ -201,21 +239,18 @@ export async function deploymentsPage(
     }
     case 'organization': {
       const { id } = reach.organization
+      const inOrganization = eq(applications.organizationId, id)
+      if (reach.slug) return ofEnvironments(and(inOrganization, eq(environments.slug, reach.slug)))
       return pageOf(
         newest(db, and(eq(deployments.organizationId, id), ofStatus), page),
-        countDeployments(db, eq(applications.organizationId, id), status),
+        countDeployments(db, inOrganization, status),
       )
     }
     case 'user': {
       const mine = eq(members.userId, reach.userId)
-      return pageOf(
-        newestOfUser(db, reach.userId, ofStatus, page),
-        countDeployments(
-          db,
-          sql`${applications.organizationId} in (select ${members.organizationId} from ${members} where ${mine})`,
-          status,
-        ),
-      )
+      const inMine = sql`${applications.organizationId} in (select ${members.organizationId} from ${members} where ${mine})`
+      if (reach.slug) return ofEnvironments(and(inMine, eq(environments.slug, reach.slug)))
+      return pageOf(newestOfUser(db, reach.userId, ofStatus, page), countDeployments(db, inMine, status))
     }
   }
 }

@@ -2,7 +2,12 @@ import { NotFound } from '@platform/errors/api-error'
 import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { and, eq, getTableColumns, type SQL, sql } from 'drizzle-orm'
 import type { Actor, Deps } from '../../deps.ts'
-import { type Application, reachApplication } from '../applications/reach.ts'
+import {
+  type Application,
+  findNamedEnvironment,
+  findNamedEnvironments,
+  reachApplication,
+} from '../applications/reach.ts'
 import { environments, type EnvironmentSlug } from '../applications/table.ts'
 import { members, type organizations } from '../organizations/table.ts'
 import { reachOrganization } from '../organizations/reach.ts'
@@ -53,32 +58,50 @@ export async function reachDeployment(
   return deployment
 }
 
-/** The scope of a list; decided by `reachDeploymentList`. */
+/** The scope of a list; decided by `reachDeploymentList`. slug: of the environments; undefined: of any. */
 export type ListReach =
-  | { kind: 'user'; userId: string }
-  | { kind: 'organization'; organization: typeof organizations.$inferSelect }
+  | { kind: 'user'; userId: string; slug: EnvironmentSlug | undefined }
+  | { kind: 'organization'; organization: typeof organizations.$inferSelect; slug: EnvironmentSlug | undefined }
   | { kind: 'application'; application: Application }
+  | { kind: 'environment'; environmentId: string }
   /** The filters exclude each other. */
   | { kind: 'nothing' }
 
 /**
  * The scope of a list: the deployments of a user's organizations or of an API key's application, narrowed by filters that must
- * name things the actor reaches (D17).
+ * name things the actor reaches (D17), and of an application that is named or the key's own, an environment that it has (D74).
  */
 export async function reachDeploymentList(
   call: { deps: Deps; actor: Actor },
-  filters: { organizationId?: string | undefined; applicationId?: string | undefined },
+  filters: {
+    organizationId?: string | undefined
+    applicationId?: string | undefined
+    environment?: string | undefined
+    environmentId?: string | undefined
+  },
 ): Promise<ListReach> {
   const { actor } = call
   const applicationId = filters.applicationId ?? (actor.kind === 'user' ? undefined : actor.applicationId)
   const application = applicationId === undefined ? undefined : await reachApplication(call, applicationId)
   const { organizationId } = filters
-  if (organizationId !== undefined && application?.organizationId !== organizationId) {
-    const organization = await reachOrganization(call, organizationId)
-    return application ? { kind: 'nothing' } : { kind: 'organization', organization }
+  const organization =
+    organizationId === undefined || application?.organizationId === organizationId
+      ? undefined
+      : await reachOrganization(call, organizationId)
+  if (application) {
+    const environment = await findNamedEnvironment(call, application, filters)
+    if (organization) return { kind: 'nothing' }
+    return environment ? { kind: 'environment', environmentId: environment.id } : { kind: 'application', application }
   }
-  if (application) return { kind: 'application', application }
-  return { kind: 'user', userId: (actor as Extract<Actor, { kind: 'user' }>).userId }
+  const { userId } = actor as Extract<Actor, { kind: 'user' }>
+  const named = await findNamedEnvironments(call.deps, userId, filters)
+  if (named?.id !== undefined) {
+    const isElsewhere = organization && organization.id !== named.organizationId
+    return isElsewhere ? { kind: 'nothing' } : { kind: 'environment', environmentId: named.id }
+  }
+  return organization
+    ? { kind: 'organization', organization, slug: named?.slug }
+    : { kind: 'user', userId, slug: named?.slug }
 }
 
 /** The row of a deployment, locked until the transaction ends. Lock it before its environment's and its application's rows. */

@@ -69,6 +69,13 @@ const BuildLog = z
   })
   .openapi('BuildLog')
 
+/** A slug or a UUID: either is text of this form. */
+const environmentFilter = z
+  .string()
+  .max(63)
+  .regex(/^[A-Za-z0-9]+(-[A-Za-z0-9]+)*$/, 'Expected the slug or UUID of an environment')
+  .openapi({ example: 'production' })
+
 const ofDeployment = { id: pathId('Deployment') }
 const read = 'network:deployments:read'
 const trigger = 'network:deployments:trigger'
@@ -105,17 +112,24 @@ export const deploymentEndpoints = [
     tag,
     summary: 'List deployments',
     description:
-      'Deployments of every application that the caller can reach, newest first. API keys see those of their own application.',
+      'Deployments of every application that the caller can reach, newest first. API keys see those of their own application. 400 if `environment` and `environmentId` contradict each other.',
     actor: 'any',
     scope: read,
     query: z.object({
       ...keysetQuery,
       organizationId: id.optional().openapi({ description: 'Deployments of this organization.' }),
       applicationId: id.optional().openapi({ description: 'Deployments of this application.' }),
+      environment: environmentFilter
+        .optional()
+        .openapi({ description: 'Deployments in the environment with this UUID, or in all with this slug.' }),
+      environmentId: environmentFilter
+        .optional()
+        .openapi({ description: 'Alias of `environment`; if both are sent, they must agree.' }),
       status: z.enum(deploymentStatuses).optional().openapi({ description: 'Deployments with this status.' }),
     }),
     reach: (call) => reachDeploymentList(call, call.query),
     returns: [200, page(Deployment)],
+    fails: [400],
     handle: ({ deps, target, query: { from, limit, status } }) =>
       deploymentsPage(deps, target, { from, limit, status }),
   }),

@@ -106,6 +106,7 @@ export const deployments = pgTable(
     foreignKey({ columns: [t.environmentId], foreignColumns: [environments.id] }).onDelete('cascade'),
     index('deployments_by_organization').on(t.organizationId, t.id),
     index('deployments_by_application').on(t.applicationId, t.id),
+    index('deployments_by_environment').on(t.environmentId, t.id),
     index('deployments_of_environment').on(t.environmentId, t.status, t.id),
     // Deployments that a worker may have to claim; few at any time.
     index('deployments_under_way')
@@ -142,6 +143,19 @@ export const deploymentCounts = pgTable(
     deployments: bigint({ mode: 'number' }).notNull(),
   },
   (t) => [primaryKey({ columns: [t.applicationId, t.status] })],
+)
+
+/** The same for an environment. */
+export const environmentDeploymentCounts = pgTable(
+  'environment_deployment_counts',
+  {
+    environmentId: uuid('environment_id')
+      .notNull()
+      .references(() => environments.id, { onDelete: 'cascade' }),
+    status: text().$type<DeploymentStatus>().notNull(),
+    deployments: bigint({ mode: 'number' }).notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.environmentId, t.status] })],
 )
 
 /** A line of a build log. `createdAt` is unique and ascending within a deployment (D84). */
