@@ -1,0 +1,18 @@
+import type { Platform } from '../platform.ts'
+
+export interface TokenRequest {
+  /** Ends the wait of this call, not a renewal that others wait for too. */
+  signal?: AbortSignal
+  /** A token that the platform has refused: it is not answered again. */
+  refused?: string | undefined
+}
+
+/** What a Platform sends requests with. Its members reveal no secret, whatever prints them. */
+export interface Credential {
+  /** Whether another token can be had after a 401. */
+  readonly renews: boolean
+  /** Of the first Platform that took it. No other platform may: its token would go to a stranger. */
+  baseUrl?: string
+  /** Called by each Platform. The function that it returns resolves to an access token. */
+  bind(platform: Platform): (request: TokenRequest) => Promise<string>
+}

@@ -1,0 +1,90 @@
+import type { CallOptions, Platform } from './platform.ts'
+import { prepare } from './request.ts'
+import type { Repetition } from './repetition.ts'
+
+/** How a list is walked: by the id of the last item, by a cursor, by an offset, or as a whole. */
+export type Paging = 'from' | 'cursor' | 'offset' | 'whole'
+
+export interface Spec {
+  readonly method: string
+  /** With `{name}` for each path member. */
+  readonly path: string
+  readonly query: readonly string[]
+  readonly repetition: Repetition
+  readonly paging?: Paging | undefined
+  /** Takes members out that are headers. */
+  readonly place?: Place | undefined
+}
+
+/** The types that the document gives a request. */
+interface Data {
+  body?: unknown
+  path?: unknown
+  query?: unknown
+  headers?: unknown
+}
+
+type Place = (params: Record<string, unknown>) => [Record<string, unknown>, Record<string, string>]
+
+/** Where an inference belongs: headers that are members of its call. */
+export const placement = {
+  organizationId: 'X-Organization-Id',
+  applicationId: 'X-Application-Id',
+  endUserId: 'X-End-User-Id',
+} as const
+
+/** Of an inference. */
+export const place: Place = ({ organizationId, applicationId, endUserId, ...params }) => {
+  const members = Object.entries({ organizationId, applicationId, endUserId }).filter(
+    ([, value]) => value !== undefined,
+  )
+  return [
+    params,
+    Object.fromEntries(members.map(([name, value]) => [placement[name as keyof typeof placement], value as string])),
+  ]
+}
+
+type HeaderMembers<Headers> = {
+  [Name in keyof typeof placement as (typeof placement)[Name] extends keyof Headers ? Name : never]?: string
+}
+type Members<T> = [NonNullable<T>] extends [never] ? unknown : NonNullable<T>
+type Body<D> = D extends { body: infer B }
+  ? { body: B }
+  : D extends { body?: infer B }
+    ? [B] extends [undefined]
+      ? unknown
+      : { body?: B }
+    : unknown
+type Intersected<D extends Data> = Members<D['path']> &
+  Members<D['query']> &
+  HeaderMembers<NonNullable<D['headers']>> &
+  Body<D>
+
+/** What an operation takes: the members of its path and query, and `body`. */
+export type Params<D extends Data> = { [Name in keyof Intersected<D>]: Intersected<D>[Name] }
+
+type Arguments<D extends Data> =
+  Record<never, never> extends Params<D>
+    ? [params?: Params<D>, options?: CallOptions]
+    : [params: Params<D>, options?: CallOptions]
+
+/** A function for an operation of the platform. Resolves to the body of the answer; throws PlatformError. */
+export interface Operation<D extends Data, R> {
+  (platform: Platform, ...rest: Arguments<D>): Promise<R>
+  readonly spec: Spec
+}
+
+/** query: the names of its members, with a space between. */
+export function operation<D extends Data, R>(
+  method: string,
+  path: string,
+  repetition: Repetition,
+  query = '',
+  paging?: Paging,
+  place?: Place,
+): Operation<D, R> {
+  const spec: Spec = { method, path, repetition, query: query.split(' '), paging, place }
+  const call = async (platform: Platform, params = {}, options = {}) =>
+    platform.send(prepare(platform.baseUrl, spec, params, options), { ...repetition.options, ...options })
+  return Object.assign(call, { spec }) as unknown as Operation<D, R>
+}

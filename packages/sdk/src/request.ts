@@ -1,0 +1,61 @@
+import { fail } from './fail.ts'
+import type { Spec } from './operation.ts'
+import type { CallOptions } from './platform.ts'
+import type { Repetition } from './repetition.ts'
+
+/** A request without its token. */
+export interface Prepared {
+  method: string
+  /** With its placeholders, for messages. */
+  path: string
+  /** Default: the path below the platform. */
+  url?: string
+  headers?: Record<string, string>
+  body?: BodyInit | undefined
+  repetition: Repetition
+  /** True if it carries its own authority, and goes without a token. */
+  isPublic?: boolean
+}
+
+/** Throws TypeError naming the first member that is not one of the names. */
+export function refuseUnknown(what: string, given: object, names: readonly string[]): void {
+  for (const name in given) if (!names.includes(name)) throw new TypeError(`${what} takes no "${name}"`)
+}
+
+/** The URL without a slash at its end. Throws TypeError unless it is one of HTTP, without a query. */
+export const baseUrlOf = (given: string): string =>
+  /^https?:\/\/[^?#@]+$/.test(given) ? new URL(given).href.replace(/\/+$/, '') : fail(`baseUrl is no URL: "${given}"`)
+
+const CALL_OPTIONS = ['signal', 'timeoutMs', 'tryMs', 'retries', 'idempotencyKey', 'onResponse']
+
+/**
+ * Puts the members of a call where the operation has them. headers: further ones. Throws TypeError for an option and for a member
+ * that is unknown, and for a member of the path that is missing.
+ */
+export function prepare(
+  baseUrl: string,
+  { method, path, query, repetition, place }: Spec,
+  given: Record<string, unknown>,
+  options: CallOptions,
+  more?: Record<string, string>,
+): Prepared {
+  refuseUnknown(path, options, CALL_OPTIONS)
+  const [{ body, ...params }, placed] = place?.(given) ?? [given]
+  const headers: Record<string, string> = { ...more, ...placed, ...repetition.headers?.(options.idempotencyKey) }
+  const names = [...query]
+  const url = new URL(
+    baseUrl +
+      path.replace(/\{(\w+)\}/g, (_, name: string) => {
+        names.push(name)
+        const value = params[name]
+        // A dot segment would lead to another operation.
+        return typeof value !== 'string' || /^\.{0,2}$/.test(value)
+          ? fail(`${path} needs ${name}`)
+          : encodeURIComponent(value)
+      }),
+  )
+  refuseUnknown(path, params, names)
+  for (const name of query) if (params[name] !== undefined) url.searchParams.set(name, params[name] as string)
+  if (body !== undefined) headers['content-type'] = 'application/json'
+  return { method, path, url: url.href, headers, body: JSON.stringify(body), repetition }
+}

@@ -1,0 +1,38 @@
+import { connect, createServer, type AddressInfo } from 'node:net'
+import { onTestFinished } from 'vitest'
+
+/**
+ * A forwarder to a server that breaks the connection each time that so many bytes more have gone to it. Returns a `fetch` that
+ * goes through it, whatever the URL's port, and how often it has broken one. Ends with the test.
+ */
+export async function startBreakingCable(to: string, bytesBetween: readonly number[]) {
+  const gaps = [...bytesBetween]
+  let [left, breaks] = [gaps.shift() ?? Infinity, 0]
+  const server = createServer((near) => {
+    const far = connect(Number(new URL(to).port), new URL(to).hostname)
+    const end = () => {
+      near.destroy()
+      far.destroy()
+    }
+    for (const socket of [near, far]) socket.on('error', () => {}).on('close', end)
+    far.pipe(near)
+    near.on('data', (bytes: Buffer) => {
+      if (bytes.length < left) {
+        left -= bytes.length
+        if (!far.write(bytes)) {
+          near.pause()
+          far.once('drain', () => near.resume())
+        }
+        return
+      }
+      left = gaps.shift() ?? Infinity
+      breaks += 1
+      far.write(bytes.subarray(0, bytes.length >> 1), () => near.resetAndDestroy())
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close())
+  const { port } = server.address() as AddressInfo
+  const through: typeof fetch = (url, init) => fetch(String(url).replace(to, `http://127.0.0.1:${port}`), init)
+  return { fetch: through, broken: () => breaks }
+}

@@ -1,0 +1,307 @@
+// engines: s3
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtemp, rm, truncate, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { unless } from '@platform/test-runner/task-meta'
+import { newObjectsUrl } from '@platform/testkit/objects'
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
+import { runClient } from '../../../services/api/test/client-process.ts'
+import { visit } from '../../../services/api/test/deploy.ts'
+import { openDice } from '../../../services/api/test/dice.ts'
+import { storageProcess } from '../../../services/api/test/storage-process.ts'
+import { zipOf } from '../../../services/api/test/zip.ts'
+import { apiKey, getObjectAccessUrl, Platform, PlatformError } from '../src/index.ts'
+import { deployArchive, DeploymentFailed, type ObjectUpload, uploadObject } from '../src/uploads/index.ts'
+import { startBreakingCable } from './breaking-cable.ts'
+import { type Behaviour, json, type Received, startHostileServer } from './hostile-server.ts'
+
+beforeEach(() => void vi.spyOn(Math, 'random').mockReturnValue(0.1))
+afterEach(() => void vi.restoreAllMocks())
+
+/** Bytes that no two places have alike. */
+function content(bytes: number): Uint8Array<ArrayBuffer> {
+  const words = new Uint32Array(bytes / 4)
+  for (let n = 0; n < words.length; n += 1) words[n] = Math.imul(n, 2_654_435_761)
+  return new Uint8Array(words.buffer)
+}
+const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
+
+async function startService() {
+  const { url } = await newObjectsUrl()
+  if (url.startsWith('file:')) onTestFinished(() => rm(fileURLToPath(url), { recursive: true, force: true }))
+  const service = await storageProcess(url)
+  const { id, secret } = service.key
+  return {
+    ...service,
+    platform: (through: typeof fetch = fetch) =>
+      new Platform({ baseUrl: service.origin, credential: apiKey({ id, secret }), fetch: through }),
+    place: { applicationId: service.application.id, environment: 'production', bucket: service.bucket.name },
+  }
+}
+
+test('an object is whole after 20 cuts and a restart of the service', async () => {
+  const dice = openDice()
+  const { origin, start, platform, place } = await startService()
+  let { child } = await start()
+  const data = content(24_000_000)
+  const gaps = Array.from({ length: 20 }, () => dice.integer(100_000, 900_000))
+  const cable = await startBreakingCable(origin, gaps)
+  let restarted: Promise<void> | undefined
+  const restart = async () => {
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+    ;({ child } = await start())
+  }
+  const sent: number[] = []
+  const object = await uploadObject(platform(cable.fetch), {
+    ...place,
+    key: 'large.bin',
+    data,
+    onProgress({ sentBytes, totalBytes }) {
+      sent.push(sentBytes)
+      expect(totalBytes).toBe(data.length)
+      if (cable.broken() === 20) restarted ??= restart()
+    },
+  })
+  await restarted
+  expect([cable.broken(), restarted === undefined]).toEqual([20, false])
+  expect(sent).toEqual(sent.toSorted((a, b) => a - b))
+  expect(object).toMatchObject({ key: 'large.bin', contentLength: data.length, checksumSha256: sha256(data) })
+  const { url } = await getObjectAccessUrl(platform(), {
+    applicationId: place.applicationId,
+    environment: 'production',
+    objectId: object.id,
+  })
+  expect(sha256(await (await fetch(url)).bytes())).toBe(sha256(data))
+})
+
+test('an upload is gone on with by another Platform, an empty one is stored, and a stream needs its length and hash', async () => {
+  const { start, platform, place } = await startService()
+  await start()
+  const data = content(20_000_000)
+  const leaving = new AbortController()
+  const reason = new Error('enough')
+  let begun: ObjectUpload['resume']
+  const first = uploadObject(platform(), {
+    ...place,
+    key: 'resumed',
+    data: new Blob([data]),
+    signal: leaving.signal,
+    onBegun: (upload) => (begun = upload),
+    onProgress: () => leaving.abort(reason),
+  })
+  await expect(first).rejects.toBe(reason)
+  const sent: number[] = []
+  const object = await uploadObject(platform(), {
+    ...place,
+    key: 'resumed',
+    data,
+    ...(begun && { resume: begun }),
+    onProgress: ({ sentBytes }) => sent.push(sentBytes),
+  })
+  expect(object.checksumSha256).toBe(sha256(data))
+  expect(sent).toEqual([16_777_216, 20_000_000])
+
+  const empty = await uploadObject(platform(), {
+    ...place,
+    key: 'empty',
+    data: new Uint8Array(0),
+    contentType: 'text/plain',
+  })
+  expect(empty).toMatchObject({
+    contentLength: 0,
+    contentType: 'text/plain',
+    checksumSha256: sha256(new Uint8Array(0)),
+  })
+
+  const streamed = await uploadObject(platform(), {
+    ...place,
+    key: 'streamed',
+    data: new Blob([data]).stream(),
+    contentLength: data.length,
+    checksumSha256: sha256(data),
+  })
+  expect(streamed.checksumSha256).toBe(sha256(data))
+
+  const wrong = uploadObject(platform(), { ...place, key: 'wrong', data: content(40), checksumSha256: sha256(data) })
+  await expect(wrong).rejects.toBeInstanceOf(PlatformError)
+})
+
+test('a stream without its length and hash is refused before a request', async () => {
+  const { platform, requests, exchanges } = await startHostileServer([json(500, {})])
+  const upload = {
+    applicationId: 'a',
+    environment: 'production',
+    bucket: 'b',
+    key: 'k',
+    data: new Blob(['x']).stream(),
+  }
+  for (const more of [{}, { contentLength: 1 }, { checksumSha256: 'x' }])
+    await expect(uploadObject(platform, { ...upload, ...more })).rejects.toThrow('contentLength and checksumSha256')
+  await expect(uploadObject(platform, { ...upload, file: 'x' } as never)).rejects.toThrow('"file"')
+  expect([requests, exchanges]).toEqual([[], []])
+})
+
+test(
+  '256 MB of a file go up while the process grows by less than 100 MB',
+  unless(process.platform === 'linux' ? undefined : 'it reads /proc of Linux'),
+  async () => {
+    const { start, origin, key, place } = await startService()
+    await start()
+    const folder = await mkdtemp(join(tmpdir(), 'upload-'))
+    onTestFinished(() => rm(folder, { recursive: true }))
+    const path = join(folder, 'file')
+    await writeFile(path, 'the beginning of many zeros')
+    await truncate(path, 256_000_000)
+    const program = fileURLToPath(new URL('upload-process.ts', import.meta.url))
+    const printed = await runClient(
+      process.execPath,
+      [program, JSON.stringify({ baseUrl: origin, key, place, path })],
+      {},
+    )
+    const { growth, contentLength } = JSON.parse(printed) as { growth: number; contentLength: number }
+    expect(contentLength).toBe(256_000_000)
+    expect(growth).toBeLessThan(100_000_000)
+  },
+)
+
+test('a deployment is whole after 20 cuts and a restart of the service', async () => {
+  const dice = openDice()
+  const { origin, start, platform, place, edgePort } = await startService()
+  let { child } = await start()
+  const page = Buffer.from(content(24_000_000))
+  const archive = zipOf([
+    { name: 'index.html', content: 'Hello' },
+    { name: 'large.bin', content: page, isStored: true },
+  ])
+  const gaps = Array.from({ length: 20 }, () => dice.integer(100_000, 900_000))
+  const cable = await startBreakingCable(origin, gaps)
+  let restarted: Promise<void> | undefined
+  const restart = async () => {
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+    ;({ child } = await start())
+  }
+  const deployment = await deployArchive(platform(cable.fetch), {
+    deployment: { applicationId: place.applicationId },
+    archive: new Blob([new Uint8Array(archive)]).stream(),
+    onProgress: ({ step }) => void (step === 'sent' && (restarted ??= restart())),
+  })
+  await restarted
+  expect([deployment.status, cable.broken()]).toEqual(['ACTIVE', 20])
+  const { body } = await visit({ edgeUrl: `http://localhost:${edgePort}` }, new URL(deployment.url).host, '/large.bin')
+  expect(sha256(body)).toBe(sha256(page))
+})
+
+/** Stands in for the control plane: a deployment is created, takes its parts by `part`, and ends as the statuses say. */
+function controlPlane(part: Behaviour, ends: { status: string; failureReason: string | null }): Behaviour {
+  const deployment = { id: 'd', ...ends }
+  const answers: Record<string, (request: Received) => Behaviour> = {
+    '/deployments': () => json(201, { ...deployment, status: 'PENDING' }),
+    '/deployments/d': () => json(200, deployment),
+    '/deployments/d/upload/start': () => json(200, { uploadId: 'u' }),
+    '/deployments/d/upload/part': ({ headers, body }) => {
+      const { partNumber } = JSON.parse(String(body)) as { partNumber: number }
+      return json(200, { url: `http://${headers.host}/files/${partNumber}` })
+    },
+    '/deployments/d/upload/complete': () => (response) => response.writeHead(204).end(),
+    '/deployments/d/logs/stream': () => (response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      for (let n = 0; n < 25; n += 1)
+        response.write(`id: ${n}\nevent: log\ndata: {"id":"${n}","message":"line ${n}","type":"INFO"}\n\n`)
+      response.end('event: end\ndata: {}\n\n')
+    },
+  }
+  return (response, request) => (answers[request.path]?.(request) ?? part)(response, request)
+}
+const active = { status: 'ACTIVE', failureReason: null }
+const partsOf = (requests: Received[]) => requests.filter(({ method }) => method === 'PUT')
+
+test('parts of 10 MB go three at a time, and a part that is refused or whose URL has ended is sent again by itself', async () => {
+  const data = content(52_000_000)
+  let [open, most] = [0, 0]
+  const refusals = new Map<string, Behaviour[]>([
+    ['/files/2', [json(503, { error: 'away' }), (response) => void response.socket?.resetAndDestroy()]],
+    ['/files/5', [json(403, { error: 'The URL has expired; ask for a new one' })]],
+  ])
+  const part: Behaviour = (response, request) => {
+    const refusal = refusals.get(request.path)?.shift()
+    if (refusal) return refusal(response, request)
+    most = Math.max(most, (open += 1))
+    // Answers wait until all that may be sent at once are there.
+    return setImmediate(() => {
+      open -= 1
+      response.writeHead(200, { etag: `"${request.path}"` }).end()
+    })
+  }
+  const { platform, requests } = await startHostileServer([controlPlane(part, active)])
+  const sent: number[] = []
+  await deployArchive(platform, {
+    deployment: { applicationId: 'a' },
+    archive: new Blob([data]).stream(),
+    onProgress: (progress) => void (progress.step === 'sent' && sent.push(progress.sentBytes)),
+  })
+  const received = Map.groupBy(partsOf(requests), ({ path }) => path)
+  expect([...received].map(([path, each]) => [path, each.length]).toSorted()).toEqual([
+    ['/files/1', 1],
+    ['/files/2', 3],
+    ['/files/3', 1],
+    ['/files/4', 1],
+    ['/files/5', 2],
+    ['/files/6', 1],
+  ])
+  const bytes = Buffer.concat([...received].toSorted().map(([, each]) => each.at(-1)?.body ?? Buffer.alloc(0)))
+  expect(sha256(bytes)).toBe(sha256(data))
+  expect(sent.at(-1)).toBe(data.length)
+  const urls = requests
+    .filter(({ path }) => path.endsWith('/part'))
+    .map(({ body }) => JSON.parse(String(body)) as object)
+  expect(urls).toHaveLength(7)
+  const completed = requests.find(({ path }) => path.endsWith('/complete'))
+  expect(JSON.parse(String(completed?.body))).toEqual({
+    uploadId: 'u',
+    parts: Array.from({ length: 6 }, (_, n) => ({ partNumber: n + 1, etag: `"/files/${n + 1}"` })),
+  })
+})
+
+test('the fourth part waits for one of three that are under way', async () => {
+  const held: (() => void)[] = []
+  const arrived = Promise.withResolvers<void>()
+  const part: Behaviour = (response) => {
+    held.push(() => response.writeHead(200, { etag: '"e"' }).end())
+    if (held.length === 3) arrived.resolve()
+  }
+  const { platform, requests } = await startHostileServer([controlPlane(part, active)])
+  let read = 0
+  const archive = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      read += 1
+      if (read > 60) return controller.close()
+      return controller.enqueue(new Uint8Array(1_000_000))
+    },
+  })
+  const deploying = deployArchive(platform, { deployment: { applicationId: 'a' }, archive })
+  await arrived.promise
+  await vi.waitFor(() => expect(read).toBeGreaterThanOrEqual(40))
+  expect(partsOf(requests)).toHaveLength(3)
+  expect(read).toBeLessThan(45)
+  const answering = setInterval(() => held.shift()?.(), 1)
+  await deploying
+  clearInterval(answering)
+  expect(partsOf(requests)).toHaveLength(6)
+})
+
+test('a deployment that fails is an error with its reason and its last 20 lines', async () => {
+  const part: Behaviour = (response) => response.writeHead(200, { etag: '"e"' }).end()
+  const failed = { status: 'FAILED', failureReason: 'The archive holds no files' }
+  const { platform } = await startHostileServer([controlPlane(part, failed)])
+  const error: unknown = await deployArchive(platform, {
+    deployment: { applicationId: 'a' },
+    archive: new Blob(['zip']).stream(),
+  }).catch((thrown: unknown) => thrown)
+  expect(error).toBeInstanceOf(DeploymentFailed)
+  expect(error).toMatchObject({ message: 'The archive holds no files', deployment: failed, lines: { length: 20 } })
+})
