@@ -84,7 +84,7 @@ export function errorOf(
   call: { operation: string; attempts: number },
 ): PlatformError {
   const shown = body.replaceAll(/svc_secret_[\w-]+/g, '…').replaceAll(token ?? '\0', '…')
-  const { message = `The platform answered ${status}`, ...members } = readBody(shown)
+  const { message = `Status ${status}`, ...members } = readBody(shown)
   const retryAfterSeconds = numberOf(headers.get('retry-after'))
   return new PlatformError(message, {
     ...call,

@@ -1,4 +1,5 @@
 import type { CallOptions, Platform } from './platform.ts'
+import type { Place, placement } from './place.ts'
 import { prepare } from './request.ts'
 import type { Repetition } from './repetition.ts'
 
@@ -22,26 +23,6 @@ interface Data {
   path?: unknown
   query?: unknown
   headers?: unknown
-}
-
-type Place = (params: Record<string, unknown>) => [Record<string, unknown>, Record<string, string>]
-
-/** Where an inference belongs: headers that are members of its call. */
-export const placement = {
-  organizationId: 'X-Organization-Id',
-  applicationId: 'X-Application-Id',
-  endUserId: 'X-End-User-Id',
-} as const
-
-/** Of an inference. */
-export const place: Place = ({ organizationId, applicationId, endUserId, ...params }) => {
-  const members = Object.entries({ organizationId, applicationId, endUserId }).filter(
-    ([, value]) => value !== undefined,
-  )
-  return [
-    params,
-    Object.fromEntries(members.map(([name, value]) => [placement[name as keyof typeof placement], value as string])),
-  ]
 }
 
 type HeaderMembers<Headers> = {
@@ -81,7 +62,7 @@ export function operation<D extends Data, R>(
   repetition: Repetition,
   query = '',
   paging?: Paging,
-  place?: Place,
+  place = repetition.place,
 ): Operation<D, R> {
   const spec: Spec = { method, path, repetition, query: query.split(' '), paging, place }
   const call = async (platform: Platform, params = {}, options = {}) =>

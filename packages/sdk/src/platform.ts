@@ -43,19 +43,16 @@ export class Platform {
   /** Without a slash at its end. */
   readonly baseUrl: string
   readonly fetch: typeof fetch
-  readonly #renews: boolean
   readonly #token: (request: TokenRequest) => Promise<string>
 
   constructor(options: PlatformOptions = fromEnv()) {
-    refuseUnknown('Platform', options, ['baseUrl', 'credential', 'fetch'])
-    const { credential } = options
-    this.baseUrl = baseUrlOf(options.baseUrl)
-    this.fetch = options.fetch ?? fetch.bind(globalThis)
+    const { baseUrl, credential, fetch: send = fetch.bind(globalThis), ...unknown } = options
+    refuseUnknown('Platform', unknown, [])
+    this.baseUrl = baseUrlOf(baseUrl)
+    this.fetch = send
     if (!credential?.bind) fail('Platform needs a credential')
-    const { baseUrl = this.baseUrl } = credential
-    if (baseUrl !== this.baseUrl) fail(`The credential belongs to ${baseUrl}, not to ${this.baseUrl}`)
-    credential.baseUrl = baseUrl
-    this.#renews = credential.renews
+    credential.baseUrl ??= this.baseUrl
+    if (credential.baseUrl !== this.baseUrl) fail(`The credential belongs to ${credential.baseUrl}`)
     this.#token = credential.bind(this)
   }
 
@@ -65,31 +62,37 @@ export class Platform {
   }
 
   /**
-   * Sends a request; the functions of the operations call it. Only to this platform, and again where it may be repeated. read: what is made of the answer, while the try lasts.
-   * Throws PlatformError, and the signal's reason.
+   * Sends a request, again where it may be repeated; the functions of the operations call it. read: what is made of the answer,
+   * while the try lasts. Throws PlatformError, and the signal's reason.
    */
   async send<T>(
     { method, path, url = this.baseUrl + path, headers, body, repetition, isPublic }: Prepared,
     {
       signal,
-      timeoutMs = repetition.callMs ?? 120_000,
-      retries = repetition.retries ?? 3,
+      timeoutMs = 120_000,
+      tryMs = 30_000,
+      retries = 3,
+      idempotencyKey: _,
       onResponse,
+      ...unknown
     }: CallOptions = {},
     read: Read<T> = readAnswer as Read<T>,
   ): Promise<T> {
+    refuseUnknown(path, unknown, [])
     const endsAt = Date.now() + timeoutMs
     const call = { operation: `${method} ${path}`, attempts: 0 }
+    let failure!: PlatformError
     let refused: string | undefined
     /** Whether an earlier try may have had its effect. */
     let isRepetition = false
     for (;;) {
       const ending = new AbortController()
       const leftMs = Math.min(endsAt - Date.now(), tryMs)
-      const timer = setTimeout(() => ending.abort(new Error(`it took longer than ${leftMs} ms`)), leftMs)
+      const timer = setTimeout(() => ending.abort(new Error(`nothing within ${leftMs} ms`)), leftMs)
       let token: string | undefined
       const attempt = async (): Promise<T> => {
         if (!isPublic) token = await this.#token({ signal: ending.signal, refused })
+        if (refused && token === refused) throw failure
         call.attempts++
         const answer = await this.fetch(url, {
           method,
@@ -103,7 +106,6 @@ export class Platform {
         if (answer.ok) return read(answer)
         throw errorOf(answer, await answer.text(), token, call)
       }
-      let failure: PlatformError
       try {
         signal?.throwIfAborted()
         return await abortable(attempt(), signal)
@@ -111,7 +113,17 @@ export class Platform {
         ending.abort()
         // What the credential says comes before the first request.
         if (signal?.aborted || (error instanceof TypeError && !call.attempts)) throw error
-        failure = error instanceof PlatformError ? error : noAnswer(error as Error, call)
+        // Of the cause its code is kept, and nothing that it may hold, such as the bytes of an answer.
+        const { message, cause } = error as { message: string; cause?: { code?: string } }
+        failure =
+          error instanceof PlatformError
+            ? error
+            : new PlatformError(`No answer: ${cause?.code ?? message}`, {
+                ...call,
+                status: 0,
+                code: cause?.code,
+                retryable: true,
+              })
         // A renewal has had its own retries.
         if (failure.operation !== call.operation) throw error
       } finally {
@@ -119,7 +131,7 @@ export class Platform {
       }
 
       const { status, retryable, retryAfterSeconds } = failure
-      if (status === 401 && this.#renews && token && !refused) {
+      if (status === 401 && token && !refused) {
         refused = token
         continue
       }
@@ -130,10 +142,4 @@ export class Platform {
       await pause(waitMs, signal)
     }
   }
-}
-
-/** Keeps of the cause its code, and nothing that it may hold, such as the bytes of an answer. */
-function noAnswer({ message, cause }: Error, call: { operation: string; attempts: number }): PlatformError {
-  const { code } = (cause ?? {}) as { code?: string }
-  return new PlatformError(`No answer: ${code ?? message}`, { ...call, status: 0, code, retryable: true })
 }

@@ -1,4 +1,5 @@
 import type { PlatformError } from './errors.ts'
+import type { Place } from './place.ts'
 import { uuidV7 } from './uuid-v7.ts'
 
 /** How an operation may be repeated after a failure that can pass (A §7). Each is an object, so that a bundle holds those it uses. */
@@ -7,8 +8,8 @@ export interface Repetition {
   mayRepeat(failure: PlatformError, isRepetition: boolean): boolean
   /** Whether the failure says that an earlier try has done what was asked. */
   isDone?(failure: PlatformError, isRepetition: boolean): boolean
-  /** What each try of a call carries. */
-  headers?(idempotencyKey: string | undefined): Record<string, string>
+  /** What is a header, where the operation does not say. */
+  place?: Place
   /** Where a call does not say. */
   options?: { retries: number; tryMs: number; timeoutMs: number }
 }
@@ -27,7 +28,7 @@ export const remove: Repetition = {
 /** A creation: always, under an Idempotency-Key. A 409 can mean that the first try is still under way. */
 export const create: Repetition = {
   mayRepeat: ({ retryable, status }, isRepetition) => retryable || (status === 409 && isRepetition),
-  headers: (key = uuidV7()) => ({ 'idempotency-key': key }),
+  place: (params, key = uuidV7()) => [params, { 'idempotency-key': key }],
 }
 
 /** Node's reasons for a connection that was never made; browsers tell none. */

@@ -19,18 +19,18 @@ export interface Prepared {
 
 /** Throws TypeError naming the first member that is not one of the names. */
 export function refuseUnknown(what: string, given: object, names: readonly string[]): void {
-  for (const name in given) if (!names.includes(name)) throw new TypeError(`${what} takes no "${name}"`)
+  for (const name in given) if (!names.includes(name)) fail(`${what} takes no "${name}"`)
 }
 
 /** The URL without a slash at its end. Throws TypeError unless it is one of HTTP, without a query. */
 export const baseUrlOf = (given: string): string =>
-  /^https?:\/\/[^?#@]+$/.test(given) ? new URL(given).href.replace(/\/+$/, '') : fail(`baseUrl is no URL: "${given}"`)
-
-const CALL_OPTIONS = ['signal', 'timeoutMs', 'tryMs', 'retries', 'idempotencyKey', 'onResponse']
+  /^https?:\/\/[^?#@]+$/.test(given)
+    ? new URL(given).href.replace(/\/+$/, '')
+    : fail(`Platform needs a baseUrl, not "${given}"`)
 
 /**
- * Puts the members of a call where the operation has them. headers: further ones. Throws TypeError for an option and for a member
- * that is unknown, and for a member of the path that is missing.
+ * Puts the members of a call where the operation has them. more: further headers. Throws TypeError for a member that is unknown, and
+ * for one of the path that is missing.
  */
 export function prepare(
   baseUrl: string,
@@ -39,19 +39,16 @@ export function prepare(
   options: CallOptions,
   more?: Record<string, string>,
 ): Prepared {
-  refuseUnknown(path, options, CALL_OPTIONS)
-  const [{ body, ...params }, placed] = place?.(given) ?? [given]
-  const headers: Record<string, string> = { ...more, ...placed, ...repetition.headers?.(options.idempotencyKey) }
+  const [{ body, ...params }, placed] = place?.(given, options.idempotencyKey) ?? [given]
+  const headers: Record<string, string> = { ...more, ...placed }
   const names = [...query]
   const url = new URL(
     baseUrl +
       path.replace(/\{(\w+)\}/g, (_, name: string) => {
         names.push(name)
-        const value = params[name]
+        const value = (params[name] ?? '') as string
         // A dot segment would lead to another operation.
-        return typeof value !== 'string' || /^\.{0,2}$/.test(value)
-          ? fail(`${path} needs ${name}`)
-          : encodeURIComponent(value)
+        return /^\.{0,2}$/.test(value) ? fail(`${path} needs ${name}`) : encodeURIComponent(value)
       }),
   )
   refuseUnknown(path, params, names)

@@ -72,7 +72,7 @@ test.each<[string, Behaviour, object]>([
   [
     'of something between',
     (response) => response.writeHead(502, { 'content-type': 'text/html' }).end('<h1>Bad gateway</h1>'),
-    { status: 502, message: 'The platform answered 502', retryable: true },
+    { status: 502, message: 'Status 502', retryable: true },
   ],
 ])('the body %s becomes the members of the error', async (_, behaviour, members) => {
   expect(await failed(behaviour)).toMatchObject({

@@ -88,7 +88,7 @@ function lineOf(document: OpenApiDocument, id: string, method: string, path: str
   const words = [quoted(method), quoted(path), repetitionOf(id, method, operation, headers)]
   if (query.length > 0 || paging !== undefined || isPlaced) words.push(quoted(query.join(' ')))
   if (paging !== undefined || isPlaced) words.push(paging === undefined ? 'undefined' : quoted(paging))
-  if (isPlaced) words.push('place')
+  if (isPlaced) words.push(headers.includes('Idempotency-Key') ? 'placedOnce' : 'placed')
   const types = `t.${typeName(id)}Data, t.${typeName(id)}Response`
   const made = `operation<${types}>(${words.join(', ')})`
   return `/** ${operation.summary}. */
@@ -113,7 +113,8 @@ export async function generate(document: OpenApiDocument): Promise<Record<string
     'types.ts': await generateTypes(rest),
     'operations.ts': `// Made by \`npm run sdk\` from the API's OpenAPI document. Do not edit.
 import { tellingLostSecret } from '../lost-secret.ts'
-import { operation, place } from '../operation.ts'
+import { operation } from '../operation.ts'
+import { placed, placedOnce } from '../place.ts'
 import { create, infer, once, remove, repeat } from '../repetition.ts'
 import type * as t from './types.ts'
 

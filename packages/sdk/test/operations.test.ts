@@ -7,7 +7,7 @@ import { type Operation, operations } from '../../../services/api/test/operation
 import { makerFor, recipeOf, referencesOf, testProviders } from '../../../services/api/test/recipes.ts'
 import { newOwner } from '../../../services/api/test/scenario.ts'
 import * as sdk from '../src/index.ts'
-import { placement } from '../src/operation.ts'
+import { placement } from '../src/place.ts'
 
 let server: TestPlatform
 let person: Awaited<ReturnType<TestPlatform['person']>>

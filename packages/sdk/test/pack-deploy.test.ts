@@ -79,16 +79,14 @@ test("Nitro's .output is deployed from its own folder, with its packages", async
   expect(await get()).toBe('hello from node_modules')
 })
 
-test("Next's standalone output runs with its packages, whose links and programs are as they were", async () => {
+test("Next's standalone output runs with its packages, reads through their links and executes their programs", async () => {
   const { get } = await deploy({
     'package.json': JSON.stringify({ scripts: { build: 'next build' }, dependencies: { greeter: '1' } }),
     'server.js': `const { execFileSync } = require('node:child_process')
-      const { lstatSync } = require('node:fs')
       const { greet } = require('greeter')
       require('node:http').createServer((req, res) => {
         if (req.url === '/') return ${GREETS}
-        const isLink = lstatSync('node_modules/greeter').isSymbolicLink()
-        res.end(JSON.stringify({ isLink, ran: execFileSync('./node_modules/.bin/tool').toString() }))
+        res.end(execFileSync('./node_modules/.bin/tool'))
       }).listen(process.env.PORT)`,
     '.next/BUILD_ID': 'x',
     'node_modules/.pnpm/greeter@1/node_modules/greeter/index.js': greeter,
@@ -97,7 +95,7 @@ test("Next's standalone output runs with its packages, whose links and programs 
     'node_modules/tool/cli.sh': { content: '#!/bin/sh\necho ran\n', mode: 0o755 },
   })
   expect(await get()).toBe('hello from node_modules')
-  expect(JSON.parse(await get('/tool'))).toEqual({ isLink: true, ran: 'ran\n' })
+  expect(await get('/tool')).toBe('ran\n')
 })
 
 test('pages are served with what a link leads to, by names in every alphabet, and without what was left out', async () => {

@@ -41,7 +41,8 @@ export async function unpack(archive: Buffer): Promise<{ name: string; mode: num
   for await (const entry of opened.eachEntry())
     entries.push({
       name: entry.fileName,
-      mode: entry.externalFileAttributes >>> 16,
+      // Of other systems it is something else.
+      mode: entry.versionMadeBy >> 8 === 3 ? entry.externalFileAttributes >>> 16 : 0,
       content: await buffer(await opened.openReadStreamPromise(entry)),
     })
   return entries

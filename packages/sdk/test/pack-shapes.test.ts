@@ -9,6 +9,8 @@ const needs = { dependencies: { own: '1' } }
 const MODULE = 'node_modules/own/index.js'
 const OUTPUT = '.vercel/output'
 const NITRO = '.output/server/index.mjs'
+const NESTED = 'lib/node_modules/own/index.js'
+const STARTED = { 'package.json': json({ scripts: { start: 'node main' }, ...needs }), 'main.js': '' }
 const vcConfig = json({ runtime: 'nodejs24.x', handler: 'index.mjs', launcherType: 'Nodejs' })
 
 /** Which files of an upload the platform would use as they are; undefined if it would install and build it. */
@@ -19,10 +21,23 @@ async function filesThatRun(files: Record<string, string>): Promise<Set<string> 
   return new Set([...assets.map(({ source }) => source), ...functions.flatMap((each) => [...each.files.values()])])
 }
 
-/** Folders by what they are. Each has `node_modules` at its top or in its output. */
+/** Folders by what they are. Each has `node_modules` at its top besides, unless it has some already. */
 const FOLDERS: Record<string, Record<string, string>> = {
   'source with a build script': { 'package.json': json({ scripts: { build: 'vite build' } }), 'index.html': '' },
-  'source with a buildCommand': { 'package.json': '{}', 'vercel.json': json({ buildCommand: 'make' }) },
+  'source with a buildCommand': { ...STARTED, 'vercel.json': json({ buildCommand: 'make' }) },
+  'a server that is installed already, by its installCommand': {
+    ...STARTED,
+    'vercel.json': json({ installCommand: '' }),
+    [NESTED]: '',
+  },
+  'a server that needs nothing': {
+    ...STARTED,
+    'package.json': json({ scripts: { start: 'node main' } }),
+    [NESTED]: '',
+  },
+  'a server without its packages': { ...STARTED, [NESTED]: '' },
+  'a server by serve:ssr': { 'package.json': json({ scripts: { 'serve:ssr:app': 'node main' } }), 'main.js': '' },
+  'pages whose start script is empty': { 'package.json': json({ scripts: { start: '' } }), 'index.html': '' },
   'a project whose buildCommand is empty': {
     'package.json': json({ scripts: { build: 'vite build' } }),
     'vercel.json': json({ buildCommand: '' }),
@@ -32,10 +47,7 @@ const FOLDERS: Record<string, Record<string, string>> = {
     'package.json': json({ scripts: { build: 'tsc', start: 'node dist' }, ...needs }),
     'dist/index.js': '',
   },
-  'a server that brings its packages': {
-    'package.json': json({ scripts: { start: 'node main.js' }, ...needs }),
-    'main.js': '',
-  },
+  'a server that brings its packages': STARTED,
   'a server by start:prod': { 'package.json': json({ scripts: { 'start:prod': 'node main' } }), 'main.js': '' },
   'the server of an adapter': {
     'package.json': json({ devDependencies: { '@sveltejs/adapter-node': '5' } }),
@@ -45,11 +57,12 @@ const FOLDERS: Record<string, Record<string, string>> = {
     'package.json': json({ scripts: { build: 'next build', start: 'next start' }, ...needs }),
     'server.js': '',
   },
-  'a project with the output of Nitro': { [NITRO]: '', '.output/server/node_modules/own/index.js': '' },
+  'a project with the output of Nitro': { [NITRO]: '', '.output/server/node_modules/own/index.js': '', [MODULE]: '' },
   'source with the output of Nitro': {
     'package.json': json({ scripts: { build: 'nuxt build' } }),
     [NITRO]: '',
     '.output/server/node_modules/own/a.js': '',
+    [MODULE]: '',
   },
   'Build Output': {
     'package.json': json({ scripts: { build: 'vercel build' } }),
@@ -57,23 +70,25 @@ const FOLDERS: Record<string, Record<string, string>> = {
     [`${OUTPUT}/functions/a.func/.vc-config.json`]: vcConfig,
     [`${OUTPUT}/functions/a.func/index.mjs`]: '',
     [`${OUTPUT}/functions/a.func/node_modules/own/index.js`]: '',
+    [MODULE]: '',
   },
   'a worker of several modules': {
     'index.html': '',
     '_worker.js/index.js': '',
     '_worker.js/node_modules/own/index.js': '',
+    [MODULE]: '',
   },
   'a worker in front of source': { 'package.json': json({ scripts: { build: 'make' } }), '_worker.js': '' },
-  pages: { 'index.html': '', 'vendor/node_modules/own/index.js': '' },
+  pages: { 'index.html': '', 'vendor/node_modules/own/index.js': '', [MODULE]: '' },
   'pages beside a package.json': { 'index.html': '', 'package.json': json(needs) },
 }
 
 for (const [name, given] of Object.entries(FOLDERS))
   test(`the node_modules of ${name} are packed if the platform runs them, and left out otherwise`, async () => {
-    const files: Record<string, string> = { ...given, [MODULE]: '' }
+    const isModule = (path: string): boolean => path.includes('node_modules/')
+    const files: Record<string, string> = Object.keys(given).some(isModule) ? given : { ...given, [MODULE]: '' }
     const plan = await planFolder(files)
     const ran = await filesThatRun(files)
-    const isModule = (path: string): boolean => path.includes('node_modules/')
     const packed = pathsOf(plan)
     expect(packed.filter(isModule)).toEqual([...(ran ?? [])].filter(isModule).toSorted())
     expect(packed.filter((path) => !isModule(path))).toEqual(
@@ -100,6 +115,36 @@ test('packages above the site of a workspace are packed with its server, which w
   expect(pathsOf(plan)).toEqual([...Object.keys(given), MODULE])
   expect(await isSource(treeOf({ ...given, [MODULE]: '' }), 'apps/web')).toBe(false)
   expect(await isSource(treeOf(given), 'apps/web')).toBe(true)
+})
+
+test('packages behind a link are packages too, and are packed with the link', async () => {
+  const files = {
+    'package.json': json({ scripts: { build: 'next build' } }),
+    'server.js': '',
+    'modules/own/index.js': '',
+    node_modules: { link: 'modules' },
+  }
+  expect(pathsOf(await planFolder(files))).toEqual([
+    'modules/own/index.js',
+    'node_modules',
+    'package.json',
+    'server.js',
+  ])
+})
+
+test('packages that include brings back make a server of what is source with caches of tools alone', async () => {
+  const files = {
+    '.gitignore': '/node_modules\n',
+    [NESTED]: '',
+    'node_modules/.cache/a.js': '',
+    [MODULE]: '',
+    'package.json': json({ scripts: { build: 'make' } }),
+    'server.js': '',
+  }
+  const packed = async (include: string[]) => pathsOf(await planFolder(files, { include }))
+  const rest = ['package.json', 'server.js']
+  expect(await packed(['node_modules/.cache'])).toEqual(['.gitignore', 'node_modules/.cache/a.js', ...rest])
+  expect(await packed(['node_modules/own'])).toEqual(['.gitignore', NESTED, MODULE, ...rest])
 })
 
 test('source whose node_modules hold caches of tools alone is still source', async () => {
@@ -133,6 +178,8 @@ test('a prebuilt folder is packed with what its Functions name, whatever .gitign
     'node_modules/.pnpm/own@1/node_modules/own/README.md': '',
     'node_modules/own': { link: '.pnpm/own@1/node_modules/own' },
     'node_modules/whole/a/b.js': '',
+    'node_modules/linked': { link: '../packages/linked' },
+    'packages/linked/index.js': '',
     'node_modules/other/index.js': '',
     ...mapped({
       'lib/used.js': 'lib/used.js',
@@ -140,6 +187,7 @@ test('a prebuilt folder is packed with what its Functions name, whatever .gitign
       'node_modules/own/package.json': 'node_modules/.pnpm/own@1/node_modules/own/package.json',
       'node_modules/own': 'node_modules/own',
       'node_modules/whole': 'node_modules/whole',
+      'node_modules/linked': 'node_modules/linked',
     }),
   }
   const plan = await planFolder(files, { prebuilt: true })
@@ -148,8 +196,10 @@ test('a prebuilt folder is packed with what its Functions name, whatever .gitign
     'lib/used.js',
     'node_modules/.pnpm/own@1/node_modules/own/index.js',
     'node_modules/.pnpm/own@1/node_modules/own/package.json',
+    'node_modules/linked',
     'node_modules/own',
     'node_modules/whole/a/b.js',
+    'packages/linked/index.js',
   ])
   expect(plan.refusals).toEqual([])
   await expect(planFolder({ 'index.html': '' }, { prebuilt: true })).rejects.toThrow(
@@ -190,8 +240,8 @@ test('what a framework left is packed under the name by which the platform knows
     ['nitro.json', 'public/a.css', 'server/index.mjs', 'server/node_modules/own/a.js'],
   ])
   const output = { 'config.json': json({ version: 3 }), 'functions/a.func/node_modules/own/a.js': '' }
-  const prebuilt = await planFolder(output, { prebuilt: true })
-  expect([prebuilt.prefix, pathsOf(prebuilt)]).toEqual([`${OUTPUT}/`, Object.keys(output)])
+  const prebuilt = await planFolder({ '.gitignore': 'functions\n', ...output }, { prebuilt: true })
+  expect([prebuilt.prefix, pathsOf(prebuilt)]).toEqual([`${OUTPUT}/`, ['.gitignore', ...Object.keys(output)]])
   const pages = { ...output, 'config.json': json({ version: 2 }) }
   expect((await planFolder(pages)).prefix).toBe('')
 })

@@ -70,6 +70,8 @@ const HARMLESS: Record<string, Content> = {
   'empty.pem': '',
   'environment.ts': 'export {}',
   'id_card.png': 'x',
+  // As an RSA public key begins: with a sequence of two long numbers.
+  'public.pkcs1.key': Buffer.from('3082010a0282010100c0ffee', 'hex'),
   'public.der.key': der.publicKey.export({ format: 'der', type: 'spki' }),
   'public.key': pem('PUBLIC KEY').replace(CANARY, 'public'),
   'web/.npmrc': 'save-exact=true\n//npm.example.com/:_authToken=${NPM_TOKEN}\n_auth=\n',
@@ -144,7 +146,7 @@ test('.gitignore and .platformignore leave out what they name below their own fo
     'docs/a.md': '',
     'docs/deep/a.md': '',
     'keep.log': '',
-    'KEEP.LOG': '',
+    'OTHER.LOG': '',
     'only-top': '',
     'out/.gitignore': '!*\n',
     'out/f': '',
@@ -173,7 +175,7 @@ test('.gitignore and .platformignore leave out what they name below their own fo
   expect(pathsOf(plan)).toEqual([
     '.gitignore',
     '.platformignore',
-    'KEEP.LOG',
+    'OTHER.LOG',
     'a/.gitignore',
     'a/b/own',
     'a/b/x/deep',
@@ -231,7 +233,11 @@ test('equal folders make equal bytes, in whatever order and whenever their files
   await utimes(join(other, 'a/b'), 1_000_000_000, 1_000_000_000)
   const archive = await archiveOf(await planPack(folder(one)))
   expect((await archiveOf(await planPack(folder(other)))).equals(archive)).toBe(true)
-  const names = (await unpack(archive)).map(({ name }) => name)
+  const entries = await unpack(archive)
+  const names = entries.map(({ name }) => name)
+  expect(entries.filter(({ mode }) => mode !== 0o100644).map(({ name, mode }) => [name, mode])).toEqual([
+    ['tool.sh', 0o100755],
+  ])
   expect(names).toEqual(['a-b', 'a/b', 'empty', 'large.bin', 'tool.sh', 'ä/\uFF5E.txt', 'ä/\u{1F600}.txt'])
 
   const dropped = filesSource(
@@ -279,13 +285,17 @@ test('a zip reads its files no further than it is read itself, and lets go of th
     isExecutable: false,
     async *open() {
       try {
-        for (; read < 10_000_000; read += 100_000) yield randomBytes(100_000)
+        while (read < 10_000_000) {
+          read += 100_000
+          yield randomBytes(100_000)
+        }
       } finally {
         closed++
       }
     },
   }
   const reader = zip({ files: [file], prefix: '', refusals: [] }).getReader()
+  await new Promise(setImmediate)
   expect(read).toBe(0)
   await reader.read()
   expect(read).toBeLessThan(1_000_000)

@@ -245,7 +245,7 @@ test('a call that takes longer than its time is an error that says so', async ()
   const { platform } = await startHostileServer([() => {}])
   await expect(getOrganization(platform, { id }, { timeoutMs: 20 })).rejects.toMatchObject({
     status: 0,
-    message: expect.stringMatching(/^No answer: it took longer than \d+ ms$/) as string,
+    message: expect.stringMatching(/^No answer: nothing within \d+ ms$/) as string,
   })
 })
 
@@ -258,7 +258,7 @@ test.each([
   expect([requests.length, exchanges.length]).toEqual([0, 0])
 })
 
-test.each(['', '.', '..', 7 as unknown as string])(
+test.each(['', '.', '..', undefined as unknown as string])(
   'the id %j is refused, since its path would be another',
   async (bad) => {
     const { platform, requests } = await startHostileServer([json(200, {})])

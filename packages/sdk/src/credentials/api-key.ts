@@ -19,9 +19,9 @@ export function apiKey({
   allowInBrowser?: boolean
 }): Credential {
   if (!id || !/^svc_secret_/.test(secret)) fail('apiKey needs an id and a secret')
-  if ('document' in globalThis && !allowInBrowser) fail('An API key in a page is public: see allowInBrowser')
+  if ((globalThis as { document?: unknown }).document && !allowInBrowser)
+    fail('apiKey needs allowInBrowser in a browser')
   return {
-    renews: true,
     bind: (platform) =>
       renewing(() =>
         platform.send<IssuedToken>({

@@ -15,7 +15,7 @@ export function fromEnv(env: Environment = (globalThis as { process?: { env: Env
   baseUrl: string
   credential: Credential
 } {
-  const read = (name: string): string => env[name] || fail(`${name} is not set`)
+  const read = (name: string): string => env[name] || fail(`Platform needs ${name}`)
   return {
     baseUrl: read('PLATFORM_API_URL'),
     credential: apiKey({ id: read('PLATFORM_CLIENT_ID'), secret: read('PLATFORM_CLIENT_SECRET') }),

@@ -20,7 +20,6 @@ export function staticToken(token: string): Credential {
   const claims = claimsOf(token)
   if (!claims) fail('staticToken needs an access token; a key’s secret goes to apiKey({ id, secret })')
   return {
-    renews: false,
     bind({ baseUrl }) {
       const audience = [claims.aud ?? []].flat()
       if (!audience.includes(baseUrl)) fail(`The token is for ${audience.join(' and ')}, not for ${baseUrl}`)

@@ -43,7 +43,6 @@ export function userToken(options: { store: TokenStore; clientId?: string }): Cr
   const { store, clientId } = options
   if (!store?.lock) fail('userToken needs a store')
   return {
-    renews: true,
     bind(platform) {
       /** What calls go on with: asked for another, they get none that they have. */
       let current: string | undefined

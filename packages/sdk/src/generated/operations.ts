@@ -1,6 +1,7 @@
 // Made by `npm run sdk` from the API's OpenAPI document. Do not edit.
 import { tellingLostSecret } from '../lost-secret.ts'
-import { operation, place } from '../operation.ts'
+import { operation } from '../operation.ts'
+import { placed, placedOnce } from '../place.ts'
 import { create, infer, once, remove, repeat } from '../repetition.ts'
 import type * as t from './types.ts'
 
@@ -191,34 +192,34 @@ export const createUploadSession = /* @__PURE__ */ operation<t.CreateUploadSessi
 export const getUploadSession = /* @__PURE__ */ operation<t.GetUploadSessionData, t.GetUploadSessionResponse>('GET', '/applications/{applicationId}/environments/{environment}/buckets/{bucket}/uploads/{sessionId}', repeat)
 
 /** Create a chat completion. */
-export const createChatCompletion = /* @__PURE__ */ operation<t.CreateChatCompletionData, t.CreateChatCompletionResponse>('POST', '/ai/v1/chat/completions', infer, '', undefined, place)
+export const createChatCompletion = /* @__PURE__ */ operation<t.CreateChatCompletionData, t.CreateChatCompletionResponse>('POST', '/ai/v1/chat/completions', infer, '', undefined, placed)
 
 /** Create a response. */
-export const createResponse = /* @__PURE__ */ operation<t.CreateResponseData, t.CreateResponseResponse>('POST', '/ai/v1/responses', infer, '', undefined, place)
+export const createResponse = /* @__PURE__ */ operation<t.CreateResponseData, t.CreateResponseResponse>('POST', '/ai/v1/responses', infer, '', undefined, placed)
 
 /** Create speech. */
-export const createSpeech = /* @__PURE__ */ operation<t.CreateSpeechData, t.CreateSpeechResponse>('POST', '/ai/v1/audio/speech', infer, '', undefined, place)
+export const createSpeech = /* @__PURE__ */ operation<t.CreateSpeechData, t.CreateSpeechResponse>('POST', '/ai/v1/audio/speech', infer, '', undefined, placed)
 
 /** Create a transcription. */
-export const createTranscription = /* @__PURE__ */ operation<t.CreateTranscriptionData, t.CreateTranscriptionResponse>('POST', '/ai/v1/audio/transcriptions', infer, '', undefined, place)
+export const createTranscription = /* @__PURE__ */ operation<t.CreateTranscriptionData, t.CreateTranscriptionResponse>('POST', '/ai/v1/audio/transcriptions', infer, '', undefined, placed)
 
 /** List video models. */
-export const listVideoModels = /* @__PURE__ */ operation<t.ListVideoModelsData, t.ListVideoModelsResponse>('GET', '/ai/v1/videos/models', repeat, '', 'whole', place)
+export const listVideoModels = /* @__PURE__ */ operation<t.ListVideoModelsData, t.ListVideoModelsResponse>('GET', '/ai/v1/videos/models', repeat, '', 'whole', placed)
 
 /** Create a video. */
-export const createVideo = /* @__PURE__ */ operation<t.CreateVideoData, t.CreateVideoResponse>('POST', '/ai/v1/videos', create, '', undefined, place)
+export const createVideo = /* @__PURE__ */ operation<t.CreateVideoData, t.CreateVideoResponse>('POST', '/ai/v1/videos', create, '', undefined, placedOnce)
 
 /** Get a video job. */
-export const getVideo = /* @__PURE__ */ operation<t.GetVideoData, t.GetVideoResponse>('GET', '/ai/v1/videos/{id}', repeat, '', undefined, place)
+export const getVideo = /* @__PURE__ */ operation<t.GetVideoData, t.GetVideoResponse>('GET', '/ai/v1/videos/{id}', repeat, '', undefined, placed)
 
 /** Get the content of a video. */
-export const getVideoContent = /* @__PURE__ */ operation<t.GetVideoContentData, t.GetVideoContentResponse>('GET', '/ai/v1/videos/{id}/content', repeat, '', undefined, place)
+export const getVideoContent = /* @__PURE__ */ operation<t.GetVideoContentData, t.GetVideoContentResponse>('GET', '/ai/v1/videos/{id}/content', repeat, '', undefined, placed)
 
 /** List models. */
-export const listModels = /* @__PURE__ */ operation<t.ListModelsData, t.ListModelsResponse>('GET', '/ai/v1/models', repeat, '', 'whole', place)
+export const listModels = /* @__PURE__ */ operation<t.ListModelsData, t.ListModelsResponse>('GET', '/ai/v1/models', repeat, '', 'whole', placed)
 
 /** Get a model. */
-export const getModel = /* @__PURE__ */ operation<t.GetModelData, t.GetModelResponse>('GET', '/ai/v1/models/{id}', repeat, '', undefined, place)
+export const getModel = /* @__PURE__ */ operation<t.GetModelData, t.GetModelResponse>('GET', '/ai/v1/models/{id}', repeat, '', undefined, placed)
 
 /** List provider keys. */
 export const listAiProviderKeys = /* @__PURE__ */ operation<t.ListAiProviderKeysData, t.ListAiProviderKeysResponse>('GET', '/organizations/{id}/ai-gateway/provider-keys', repeat, '', 'whole')

@@ -48,10 +48,10 @@ const holdsToken = (text: string, tokens: RegExp): boolean =>
     ([, value = '']) => !VARIABLE.test(value) && !/^(?:""|'')?$/.test(value),
   )
 
-/** Whether a file begins as PKCS#1, PKCS#8 or SEC 1 in DER: a sequence that begins with the version 0 or 1. */
+/** Whether a file begins as private keys in DER do (PKCS#1, #8, #12, SEC 1): with a sequence whose first member is a version. */
 function isBinaryKey([tag, length = 0, ...rest]: Uint8Array): boolean {
-  const [integer, bytes, version = 2] = rest.slice(length < 0x80 ? 0 : length & 0x7f)
-  return tag === 0x30 && integer === 2 && bytes === 1 && version <= 1
+  const [integer, bytes] = rest.slice(length < 0x80 ? 0 : length & 0x7f)
+  return tag === 0x30 && integer === 2 && bytes === 1
 }
 
 /** Whether any piece of a file is found. bytes: the first ones of the file, the same each time. */

@@ -26,7 +26,7 @@ export const anonymous = ({ baseUrl, fetch }: Pick<Reach, 'baseUrl' | 'fetch'>):
   new Platform({
     baseUrl,
     fetch,
-    credential: { renews: false, bind: () => () => fail('Nobody is signed in') },
+    credential: { bind: () => () => fail('Nobody is signed in') },
   })
 
 /** What oauth4webapi needs for the identity provider of a platform. */
