@@ -1,6 +1,6 @@
 // Writes dist/: the published package as sdk-<version>-<8 hex of its SHA-256>.tgz, and checksums.txt in the format of sha256sum. The
 // same sources, dependencies, compiler and pnpm give the same bytes, so a name stands for one content.
-import { execFileSync } from 'node:child_process'
+import { execFileSync, type StdioOptions } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { copyFile, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
@@ -14,7 +14,7 @@ interface Manifest {
 
 const home = import.meta.dirname
 const dist = join(home, 'dist')
-const stdio = ['ignore', 'inherit', 'inherit'] as const
+const stdio: StdioOptions = ['ignore', 'inherit', 'inherit']
 
 const readManifest = async (path: string) => JSON.parse(await readFile(path, 'utf8')) as Manifest
 

@@ -326,6 +326,7 @@ export async function planPack(source: PackSource, options: PackOptions = {}): P
     if (why === undefined) await planner.keep(entry)
     else await planner.leave(entry, why)
   }
+  if (shape === 'build-output') await bringMapped(planner, root, fromArchive)
 
   const [unknown] = planner.listUnknown()
   if (unknown !== undefined) throw new Error(`include names ${JSON.stringify(unknown)}, which is not there`)

@@ -1,2 +1,3 @@
-export { deployArchive, type ArchiveDeployment, DeploymentFailed, type DeploymentProgress } from './deployment.ts'
+export { type ArchiveDeployment, deployArchive, DeploymentFailed, type DeploymentProgress } from './deployment.ts'
+export { deployFolder, type FolderDeployment, packLimits } from './folder.ts'
 export { type ObjectUpload, type ResumableUpload, uploadObject } from './object.ts'

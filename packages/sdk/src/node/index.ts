@@ -1,0 +1,3 @@
+export { file } from './file.ts'
+export { folder } from './folder.ts'
+export { tokenFile } from './token-file.ts'
