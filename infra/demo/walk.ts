@@ -1,22 +1,57 @@
 import { deepStrictEqual } from 'node:assert/strict'
-import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { resolve } from 'node:path'
-import { createInterface } from 'node:readline'
-import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { GetObjectCommand, ListObjectsV2Command, PutObjectCommand, S3Client } from '@aws-sdk/client-s3'
-import { bearer, form, json, openAsk } from '../client/ask.ts'
-import { deployFolder } from '../client/deploy-folder.ts'
-import { beginDeviceSignIn, type Tokens } from '../client/sign-in.ts'
+import {
+  apiKey,
+  createApiKey,
+  createApplication,
+  createApplicationVariable,
+  createBucket,
+  createChatCompletion,
+  createOrganization,
+  createOrganizationVariable,
+  deleteApiKey,
+  type Deployment,
+  getObjectAccessUrl,
+  getOrganization,
+  listApiKeys,
+  listBuildLogs,
+  listDeploymentFunctions,
+  listObjects,
+  listRuntimeLogs,
+  memoryStore,
+  Platform,
+  PlatformError,
+  promoteDeployment,
+  pullVariables,
+  restoreObject,
+  s3Config,
+  setHostname,
+  stream,
+  trashObject,
+  userToken,
+} from '@platform/sdk'
+import { folder } from '@platform/sdk/node'
+import { signInByDevice, signOut } from '@platform/sdk/sign-in'
+import { DeploymentFailed, deployFolder, type ResumableUpload, uploadObject } from '@platform/sdk/uploads'
+import { approveDevice } from '@platform/testkit/approve-device'
 
 interface Where {
   baseUrl: string
-  idpUrl: string
   cliClientId: string
   demo: { email: string; password: string }
+}
+
+/** The person, and an application of theirs. */
+interface Walk {
+  user: Platform
+  /** The same, for polling: it prints nothing. */
+  quiet: Platform
+  application: { id: string }
 }
 
 const scopes = [
@@ -41,86 +76,71 @@ function say(step: string, ...details: string[]): void {
   process.stdout.write(`\n${step}\n${details.map((line) => `    ${line}\n`).join('')}`)
 }
 
-/** For polling. */
-const askQuietly = openAsk()
-const ask = openAsk((line) => process.stdout.write(`    ${line}\n`))
+/** Prints each request that was answered, in a line that holds no secret. */
+const reporting: typeof fetch = async (url, init) => {
+  const answer = await fetch(url, init)
+  // The URLs of uploads carry their own authority.
+  const path = new URL(String(url)).pathname.replace(/^(\/files\/[^./]+)\..*/, '$1.…')
+  process.stdout.write(`    ${init?.method ?? 'GET'} ${path} → ${answer.status}\n`)
+  return answer
+}
 
-/** Device authorization as a command-line tool does it, with a person at a browser. */
-async function signIn({ idpUrl, cliClientId, demo }: Where): Promise<string> {
-  say('1. The command-line client reads where things are and asks for a device code')
-  const { device, poll, approve } = await beginDeviceSignIn(ask, idpUrl, cliClientId, scopes)
-  const pending = await poll<{ error: string }>(400)
-  deepStrictEqual(pending.error, 'authorization_pending')
-
-  say(`2. The person opens ${device.verification_uri}, signs in as ${demo.email} and approves ${device.user_code}`)
-  await approve(demo)
-
-  say('3. The client polls again and has its tokens')
-  await sleep(device.interval * 1_000)
-  const tokens = await poll<Tokens>(200)
-  deepStrictEqual([tokens.expires_in, typeof tokens.refresh_token, typeof tokens.id_token], [300, 'string', 'string'])
-  return tokens.access_token
+/** Demands a refusal with this status. */
+async function refused(call: Promise<unknown>, status: number): Promise<PlatformError> {
+  const error: unknown = await call.then(
+    () => new Error('It was not refused'),
+    (thrown: unknown) => thrown,
+  )
+  if (!(error instanceof PlatformError) || error.status !== status) throw error
+  return error
 }
 
 /** The platform's main job, as an outsider would do it. Throws at the first answer that differs from the documentation. */
-export async function walk(where: Where): Promise<void> {
-  const { baseUrl } = where
-  const token = await signIn(where)
+export async function walk({ baseUrl, cliClientId, demo }: Where): Promise<void> {
+  say('1. The command-line client reads where things are and asks for a device code')
+  const store = memoryStore()
+  await signInByDevice({
+    baseUrl,
+    clientId: cliClientId,
+    scopes,
+    store,
+    fetch: reporting,
+    async onCode(code) {
+      say(`2. The person opens ${code.url}, signs in as ${demo.email} and approves ${code.userCode}`)
+      await approveDevice(code, demo)
+      say('3. The client polls and has its tokens, which it renews by itself')
+    },
+  })
+  const credential = userToken({ store })
+  const user = new Platform({ baseUrl, credential, fetch: reporting })
+  const quiet = new Platform({ baseUrl, credential })
 
   say('4. An organization and an application in it')
   const stamp = new Date()
     .toISOString()
     .replaceAll(/[^0-9]/g, '')
     .slice(0, 14)
-  const organization = await ask<{ id: string; slug: string }>(
-    `${baseUrl}/organizations`,
-    201,
-    json(token, { name: `Demo ${stamp}` }),
-  )
-  const application = await ask<{ id: string; slug: string }>(
-    `${baseUrl}/applications`,
-    201,
-    json(token, { organizationId: organization.id, name: 'Shop' }),
-  )
+  const organization = await createOrganization(user, { body: { name: `Demo ${stamp}` } })
+  const organizationId = organization.id
+  const application = await createApplication(user, { body: { organizationId, name: 'Shop' } })
+  const { id } = application
 
   say('5. Variables on all three layers, one of them sensitive')
-  const create = (owner: string, variable: object) =>
-    ask<{ value: string | null }>(`${baseUrl}${owner}/env-vars`, 201, json(token, variable))
-  await create(`/organizations/${organization.id}`, { key: 'REGION', value: 'eu' })
-  await create(`/organizations/${organization.id}`, { key: 'LOG_LEVEL', value: 'warn' })
-  await create(`/applications/${application.id}`, { key: 'LOG_LEVEL', value: 'info' })
-  await create(`/applications/${application.id}`, { key: 'LOG_LEVEL', value: 'debug', environment: 'production' })
-  const sensitive = await create(`/applications/${application.id}`, {
-    key: 'DB_PASSWORD',
-    value: 'correct horse',
-    sensitive: true,
-  })
+  await createOrganizationVariable(user, { id: organizationId, body: { key: 'REGION', value: 'eu' } })
+  await createOrganizationVariable(user, { id: organizationId, body: { key: 'LOG_LEVEL', value: 'warn' } })
+  await createApplicationVariable(user, { id, body: { key: 'LOG_LEVEL', value: 'info' } })
+  await createApplicationVariable(user, { id, body: { key: 'LOG_LEVEL', value: 'debug', environment: 'production' } })
+  const body = { key: 'DB_PASSWORD', value: 'correct horse', sensitive: true }
+  const sensitive = await createApplicationVariable(user, { id, body })
   deepStrictEqual(sensitive.value, null)
 
   say('6. An API key, exchanged for a token that acts as the application')
-  interface NewKey {
-    id: string
-    secret: string
-    scopes: string[]
-    expiresAt: string
-  }
-  const key = await ask<NewKey>(
-    `${baseUrl}/api-keys`,
-    201,
-    json(token, { name: 'demo', applicationId: application.id }),
-  )
+  const key = await createApiKey(user, { body: { name: 'demo', applicationId: id } })
   deepStrictEqual(key.scopes, ['network:env_vars:read'])
-  const exchange = form({ grant_type: 'client_credentials', client_id: key.id, client_secret: key.secret })
-  const machine = await ask<{ access_token: string; expires_in: number }>(`${baseUrl}/oauth2/token`, 200, exchange)
-  deepStrictEqual(machine.expires_in, 300)
+  const machine = new Platform({ baseUrl, credential: apiKey(key), fetch: reporting })
 
   say('7. The key pulls the merged variables; the sensitive one is counted and left out')
-  const asMachine = bearer(machine.access_token)
-  const pulled = await ask(
-    `${baseUrl}/applications/${application.id}/env-vars/pull?environment=production`,
-    200,
-    asMachine,
-  )
+  const pulled = await pullVariables(machine, { id, environment: 'production' })
   deepStrictEqual(pulled, {
     items: [
       { key: 'LOG_LEVEL', value: 'debug', source: 'environment' },
@@ -132,19 +152,22 @@ export async function walk(where: Where): Promise<void> {
   process.stdout.write(`    ${JSON.stringify(pulled)}\n`)
 
   say('8. What the key must not do')
-  await ask(`${baseUrl}/organizations/${organization.id}`, 403, asMachine)
-  await ask(`${baseUrl}/api-keys?applicationId=${application.id}`, 403, asMachine)
+  await refused(getOrganization(machine, { id: organizationId }), 403)
+  await refused(listApiKeys(machine, { applicationId: id }), 403)
 
   say('9. The key is revoked: the next exchange fails at once')
-  await ask(`${baseUrl}/api-keys/${key.id}`, 204, bearer(token, 'DELETE'))
-  const refused = await ask<{ error: string }>(`${baseUrl}/oauth2/token`, 401, exchange)
-  deepStrictEqual(refused.error, 'invalid_token')
+  await deleteApiKey(user, { apiKeyId: key.id })
+  const revoked = new Platform({ baseUrl, credential: apiKey(key), fetch: reporting })
+  const { code } = await refused(pullVariables(revoked, { id }), 401)
+  deepStrictEqual(code, 'invalid_token')
 
-  await store(where, token, application.id)
-  const hostname = await deploy(where, token, application)
-  await run(where, token, application.id, hostname)
-  await build(where, token, application.id)
-  await chat(where, token, organization.id)
+  const walked = { user, quiet, application }
+  await storeFiles(walked)
+  const hostname = await deploySite(walked)
+  await runFunction(walked, hostname)
+  await buildSource(walked)
+  await chat(walked, organizationId)
+  await signOut({ store })
 
   say('All answers were right.')
 }
@@ -161,23 +184,14 @@ async function open(url: string, status = 200): Promise<Buffer> {
 }
 
 /** Files: by an S3 client, by a resumable upload, through the trash and back, and downloaded by URL. */
-async function store({ baseUrl }: Where, token: string, applicationId: string): Promise<void> {
-  const environment = `${baseUrl}/applications/${applicationId}/environments/production`
+async function storeFiles({ user, application }: Walk): Promise<void> {
+  const place = { applicationId: application.id, environment: 'production' }
 
   say('10. A bucket, and an API key that an S3 client can sign with')
-  await ask(`${environment}/storage/buckets`, 201, json(token, { name: 'media' }))
+  await createBucket(user, { ...place, body: { name: 'media' } })
   const scopes = ['network:storage:read', 'network:storage:write', 'network:storage:delete']
-  const key = await ask<{ id: string; secret: string }>(
-    `${baseUrl}/api-keys`,
-    201,
-    json(token, { name: 'files', applicationId, scopes }),
-  )
-  const s3 = new S3Client({
-    endpoint: `${baseUrl}/s3`,
-    region: 'local',
-    forcePathStyle: true,
-    credentials: { accessKeyId: key.id, secretAccessKey: key.secret },
-  })
+  const key = await createApiKey(user, { body: { name: 'files', applicationId: application.id, scopes } })
+  const s3 = new S3Client(s3Config({ baseUrl: user.baseUrl, ...key }))
 
   say('11. The AWS SDK stores a file, lists it and reads it back')
   const hello = { Bucket: 'media', Key: 'notes/hello.txt' }
@@ -188,75 +202,58 @@ async function store({ baseUrl }: Where, token: string, applicationId: string): 
   deepStrictEqual(await Body?.transformToString(), 'Hello, storage')
   s3.destroy()
 
-  say('12. A resumable upload: the first half, where it stopped, the rest')
-  const content = Buffer.alloc(1_000_000, 'resumable ')
-  interface Begun {
-    session: { id: string }
-    upload: { url: string; headers: Record<string, string> }
-  }
-  const { session, upload } = await ask<Begun>(
-    `${environment}/buckets/media/uploads`,
-    201,
-    json(token, {
-      key: 'large.bin',
-      contentLength: content.length,
-      checksumSha256: createHash('sha256').update(content).digest('hex'),
-    }),
-  )
-  const append = (offset: number, body: Buffer) =>
-    ask(upload.url, 204, {
-      method: 'PATCH',
-      headers: { ...upload.headers, 'Upload-Offset': String(offset) },
-      body: new Uint8Array(body),
-    })
-  await append(0, content.subarray(0, 400_000))
-  const head = await fetch(upload.url, { method: 'HEAD', headers: { 'tus-resumable': '1.0.0' } })
-  deepStrictEqual(head.headers.get('upload-offset'), '400000')
-  await append(400_000, content.subarray(400_000))
-  const done = await ask<{ state: string }>(`${environment}/buckets/media/uploads/${session.id}`, 200, bearer(token))
-  deepStrictEqual(done.state, 'completed')
+  say('12. A resumable upload: interrupted after its first piece, then gone on with where it stopped')
+  const upload = { ...place, bucket: 'media', key: 'large.bin', data: Buffer.alloc(9_000_000, 'resumable ') }
+  const interrupted = new AbortController()
+  let resume: ResumableUpload | undefined
+  await uploadObject(user, {
+    ...upload,
+    signal: interrupted.signal,
+    onBegun: (begun) => (resume = begun),
+    onProgress: () => interrupted.abort(),
+  }).catch(() => {})
+  const { contentLength } = await uploadObject(user, { ...upload, ...(resume && { resume }) })
+  deepStrictEqual([resume === undefined, contentLength], [false, 9_000_000])
 
   say('13. Into the trash and back')
-  interface Listed {
-    items: { id: string; key: string }[]
-    total: number
-  }
-  const objects = () => ask<Listed>(`${environment}/buckets/media/objects`, 200, bearer(token))
-  const before = await objects()
+  const objects = () => listObjects(user, { ...place, bucket: 'media' })
+  const { items } = await objects()
   deepStrictEqual(
-    before.items.map(({ key: name }) => name),
+    items.map(({ key: name }) => name),
     ['large.bin', 'notes/hello.txt'],
   )
-  const object = before.items[1]?.id ?? ''
-  await ask(`${environment}/objects/${object}`, 204, bearer(token, 'DELETE'))
+  const object = { ...place, objectId: items[1]?.id ?? '' }
+  await trashObject(user, object)
   deepStrictEqual((await objects()).total, 1)
-  await ask(`${environment}/trash/${object}/restore`, 200, bearer(token, 'POST'))
+  await restoreObject(user, object)
   deepStrictEqual((await objects()).total, 2)
 
   say('14. A signed URL lets a browser read the private file, from an origin of its own')
-  const access = await ask<{ url: string }>(`${environment}/objects/${object}/access-url`, 200, bearer(token))
+  const access = await getObjectAccessUrl(user, object)
   deepStrictEqual((await open(access.url)).toString(), 'Hello, storage')
 }
+
+/** Deploys one of the folders beside this one. */
+const deploy = ({ user, application }: Walk, name: string): Promise<Deployment> =>
+  deployFolder(user, {
+    applicationId: application.id,
+    source: folder(resolve(import.meta.dirname, '../sites', name)),
+  })
 
 /**
  * A site: deployed, changed and deployed again, rolled back; an already loaded page still finds its script throughout.
  * Returns its hostname.
  */
-async function deploy({ baseUrl }: Where, token: string, application: { id: string; slug: string }): Promise<string> {
-  const api = { baseUrl, token }
-  const site = (version: 1 | 2) => resolve(import.meta.dirname, `../sites/demo-${version}`)
+async function deploySite(walked: Walk): Promise<string> {
+  const { user, application } = walked
   const script = { 1: '/assets/app.4f0a9c31.js', 2: '/assets/app.b7d2e650.js' }
 
   say('15. A hostname for the application, and its first deployment')
   const label = `shop-${application.id.slice(-8)}x`
-  const { hostname } = await ask<{ hostname: string }>(
-    `${baseUrl}/applications/${application.id}/hostname`,
-    200,
-    json(token, { label }, 'PUT'),
-  )
+  const { hostname } = await setHostname(user, { id: application.id, body: { label } })
   const url = `http://${hostname}`
   await open(`${url}/`, 404)
-  const first = await deployFolder(ask, api, application.id, site(1))
+  const first = await deploy(walked, 'demo-1')
   // Edges learn of a change after it is answered; within a second all of them have.
   const shows = async (origin: string, version: 1 | 2) => {
     let page = ''
@@ -267,38 +264,30 @@ async function deploy({ baseUrl }: Where, token: string, application: { id: stri
   await shows(url, 1)
 
   say('16. The site changes and is deployed again; a page that was open before still finds its script')
-  const second = await deployFolder(ask, api, application.id, site(2))
+  const second = await deploy(walked, 'demo-2')
   await shows(url, 2)
   await open(`${url}${script[1]}`)
   await open(`${url}/assets/app.00000000.js`, 404)
   await shows(first.url, 1)
 
   say('17. Rolled back, without a build')
-  const back = await ask<{ isCurrent: boolean }>(
-    `${baseUrl}/deployments/${first.id}/promote`,
-    200,
-    bearer(token, 'POST'),
-  )
-  deepStrictEqual(back.isCurrent, true)
+  const { isCurrent } = await promoteDeployment(user, { id: first.id })
+  deepStrictEqual(isCurrent, true)
   await shows(url, 1)
   await open(`${url}${script[2]}`)
 
   say('18. What was said while it was deployed')
-  interface Log {
-    items: { createdAt: string; type: string; message: string }[]
-  }
-  const { items } = await ask<Log>(`${baseUrl}/deployments/${second.id}/logs`, 200, bearer(token))
+  const { items } = await listBuildLogs(user, { id: second.id })
   for (const { createdAt, type, message } of items) process.stdout.write(`    ${createdAt} ${type} ${message}\n`)
   deepStrictEqual(items.length > 0, true)
   return hostname
 }
 
 /** A Function: it reads the storage of its own environment without configuration, and its output can be read. */
-async function run({ baseUrl }: Where, token: string, applicationId: string, hostname: string): Promise<void> {
+async function runFunction(walked: Walk, hostname: string): Promise<void> {
+  const { user, quiet } = walked
   say('19. A Function takes the place of the site, and answers with a file of the bucket; nothing was configured')
-  const folder = resolve(import.meta.dirname, '../sites/demo-function')
-  const { id } = await deployFolder(ask, { baseUrl, token }, applicationId, folder)
-  const deployment = `${baseUrl}/deployments/${id}`
+  const { id } = await deploy(walked, 'demo-function')
   const url = `http://${hostname}/notes/hello.txt`
   let answer = ''
   // As above: edges learn of a change after it is answered.
@@ -308,31 +297,23 @@ async function run({ baseUrl }: Where, token: string, applicationId: string, hos
   await open(`http://${hostname}/notes/none.txt`, 404)
 
   say('20. What it printed, by request')
-  interface Lines {
-    items: { requestId: string | null; level: string; message: string }[]
-  }
-  const log = `${deployment}/runtime-logs`
   const { requestId } = await until(async () => {
-    const { items } = await askQuietly<Lines>(`${log}?search=none.txt`, 200, bearer(token))
-    return items.find((each) => each.requestId !== null)
+    const { items } = await listRuntimeLogs(quiet, { id, search: 'none.txt' })
+    return items.find((line) => line.requestId !== null)
   })
-  const { items: ofRequest } = await ask<Lines>(`${log}?requestId=${requestId}`, 200, bearer(token))
-  for (const { requestId, level, message } of ofRequest) process.stdout.write(`    ${requestId} ${level} ${message}\n`)
+  const { items: lines } = await listRuntimeLogs(user, { id, requestId: requestId ?? '' })
+  for (const line of lines) process.stdout.write(`    ${line.requestId} ${line.level} ${line.message}\n`)
   deepStrictEqual(
-    ofRequest.map(({ message }) => message),
+    lines.map(({ message }) => message),
     ['media/notes/none.txt was answered with 404'],
   )
 
   say('21. The Functions of the deployment, and what they take')
-  interface Functions {
-    items: { path: string; slots: number; memoryBytes: number; coldStarts: number; requests: number }[]
-  }
   // An edge reports every five seconds.
-  const counted = async () =>
-    (await askQuietly<Functions>(`${deployment}/functions`, 200, bearer(token))).items.find(
-      (each) => each.requests === 2,
-    )
-  const { path, slots, memoryBytes, coldStarts, requests } = await until(counted)
+  const { path, slots, memoryBytes, coldStarts, requests } = await until(async () => {
+    const { items } = await listDeploymentFunctions(quiet, { id })
+    return items.find((each) => each.requests === 2)
+  })
   const megabytes = Math.round(memoryBytes / 1e6)
   process.stdout.write(
     `    ${path}: slots ${slots}, ${megabytes} MB, cold starts ${coldStarts}, requests ${requests}\n`,
@@ -342,44 +323,31 @@ async function run({ baseUrl }: Where, token: string, applicationId: string, hos
 }
 
 /** Source: the platform builds it, if the machine can sandbox builds. */
-async function build({ baseUrl }: Where, token: string, applicationId: string): Promise<void> {
+async function buildSource(walked: Walk): Promise<void> {
   say('22. A project is deployed as source, and the platform builds it')
-  const folder = resolve(import.meta.dirname, '../sites/demo-source')
   try {
-    const { url } = await deployFolder(ask, { baseUrl, token }, applicationId, folder)
+    const { url } = await deploy(walked, 'demo-source')
     deepStrictEqual((await open(`${url}/`)).toString().includes('Built with Node 24.'), true)
   } catch (error) {
-    const reason = error instanceof Error ? error.message : ''
-    if (!reason.includes('builds cannot run here')) throw error
-    process.stdout.write(`    ${reason}\n`)
+    if (!(error instanceof DeploymentFailed) || !error.message.includes('builds cannot run here')) throw error
+    process.stdout.write(`    ${error.message}\n`)
   }
 }
 
 /** A model: its words are printed as they arrive. */
-async function chat({ baseUrl }: Where, token: string, organizationId: string): Promise<void> {
+async function chat({ user }: Walk, organizationId: string): Promise<void> {
   say('23. A model answers word by word; this one runs in the platform itself and repeats what it is told')
-  const messages = [{ role: 'user', content: 'The words of an answer come one by one.' }]
-  const sent = new Request(
-    `${baseUrl}/ai/v1/chat/completions`,
-    json(token, { model: 'local/echo', stream: true, messages }),
-  )
-  sent.headers.set('x-organization-id', organizationId)
-  const answer = await fetch(sent)
-  process.stdout.write(`    POST /ai/v1/chat/completions → ${answer.status}\n    `)
-  if (!answer.ok || !answer.body) throw new Error(`Expected a stream, got ${await answer.text()}`)
+  const messages = [{ role: 'user' as const, content: 'The words of an answer come one by one.' }]
+  const chunks = stream(createChatCompletion, user, { organizationId, body: { model: 'local/echo', messages } })
   let said = ''
-  let isDone = false
-  for await (const line of createInterface(Readable.fromWeb(answer.body))) {
-    if (line === 'data: [DONE]') isDone = true
-    else if (line.startsWith('data: ')) {
-      const { choices } = JSON.parse(line.slice('data: '.length)) as { choices: { delta: { content?: string } }[] }
-      const word = choices[0]?.delta.content ?? ''
-      process.stdout.write(word)
-      said += word
-    }
+  process.stdout.write('    ')
+  for await (const { choices } of chunks) {
+    const word = choices[0]?.delta.content ?? ''
+    process.stdout.write(word)
+    said += word
   }
   process.stdout.write('\n')
-  deepStrictEqual([said.endsWith('it repeats: The words of an answer come one by one.'), isDone], [true, true])
+  deepStrictEqual(said.endsWith('it repeats: The words of an answer come one by one.'), true)
 }
 
 /** Polls every half second until there is a result. Throws after 20 s. */

@@ -1,23 +1,31 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { openAsk, bearer, form, json } from '../client/ask.ts'
-import { deployFolder } from '../client/deploy-folder.ts'
-import { beginDeviceSignIn, type Tokens } from '../client/sign-in.ts'
-import { clients, demoEmail, helloLabel } from './clients.ts'
+import {
+  all,
+  createApplication,
+  createOrganization,
+  listApplications,
+  listOrganizations,
+  memoryStore,
+  Platform,
+  setHostname,
+  userToken,
+} from '@platform/sdk'
+import { folder } from '@platform/sdk/node'
+import { signInByDevice, signOut } from '@platform/sdk/sign-in'
+import { deployFolder } from '@platform/sdk/uploads'
+import { approveDevice } from '@platform/testkit/approve-device'
+import { demoEmail, helloLabel } from './clients.ts'
 import type { Urls } from './summary.ts'
 
 const site = resolve(import.meta.dirname, '../sites/hello')
 const scopes = [
+  'offline_access',
   'platform:organizations:write',
   'network:applications:write',
   'network:deployments:trigger',
   'network:deployments:read',
 ]
-
-interface Named {
-  id: string
-  name: string
-}
 
 /**
  * Deploys a small site of the demo account, so that something answers at a hostname before any user has deployed. It uses the
@@ -28,7 +36,7 @@ interface Named {
  */
 export async function deployHelloSite(
   dataFolder: string,
-  urls: Pick<Urls, 'baseUrl' | 'idpUrl'>,
+  { baseUrl }: Pick<Urls, 'baseUrl'>,
   password: string,
   isStopping: () => boolean,
 ): Promise<string | undefined> {
@@ -36,7 +44,7 @@ export async function deployHelloSite(
   if (existsSync(marker)) return undefined
   let failure: string | undefined
   try {
-    await deploy(urls, password)
+    await deploy(baseUrl, password)
   } catch (error) {
     if (isStopping()) return undefined
     const why = error instanceof Error ? error.message : String(error)
@@ -46,22 +54,27 @@ export async function deployHelloSite(
   return failure
 }
 
-async function deploy({ baseUrl, idpUrl }: Pick<Urls, 'baseUrl' | 'idpUrl'>, password: string): Promise<void> {
-  const ask = openAsk()
-  const signIn = await beginDeviceSignIn(ask, idpUrl, clients.cli.id, scopes)
-  await signIn.approve({ email: demoEmail, password })
-  const { access_token: token } = await signIn.poll<Tokens>(200)
-
-  const findOrMake = async (path: string, filter: string, body: { name: string }): Promise<string> => {
-    const { items } = await ask<{ items: Named[] }>(`${baseUrl}${path}${filter}`, 200, bearer(token))
-    const application = items.find(({ name }) => name === body.name)
-    return (application ?? (await ask<Named>(`${baseUrl}${path}`, 201, json(token, body)))).id
+async function deploy(baseUrl: string, password: string): Promise<void> {
+  const store = memoryStore()
+  await signInByDevice({
+    baseUrl,
+    scopes,
+    store,
+    onCode: (code) => approveDevice(code, { email: demoEmail, password }),
+  })
+  const platform = new Platform({ baseUrl, credential: userToken({ store }) })
+  const find = async <T extends { name: string }>(items: AsyncIterable<T>, name: string): Promise<T | undefined> => {
+    for await (const item of items) if (item.name === name) return item
+    return undefined
   }
-  const organization = { name: 'Demo' }
-  const organizationId = await findOrMake('/organizations', '?limit=100', organization)
-  const application = { name: 'Hello', organizationId }
-  const applicationId = await findOrMake('/applications', `?limit=100&organizationId=${organizationId}`, application)
-  await ask(`${baseUrl}/applications/${applicationId}/hostname`, 200, json(token, { label: helloLabel }, 'PUT'))
-  await deployFolder(ask, { baseUrl, token }, applicationId, site)
-  await ask(`${idpUrl}/oauth2/revoke`, 200, form({ client_id: clients.cli.id, token }))
+  const organization =
+    (await find(all(listOrganizations, platform), 'Demo')) ??
+    (await createOrganization(platform, { body: { name: 'Demo' } }))
+  const organizationId = organization.id
+  const application =
+    (await find(all(listApplications, platform, { organizationId }), 'Hello')) ??
+    (await createApplication(platform, { body: { name: 'Hello', organizationId } }))
+  await setHostname(platform, { id: application.id, body: { label: helloLabel } })
+  await deployFolder(platform, { applicationId: application.id, source: folder(site) })
+  await signOut({ store })
 }
