@@ -33,6 +33,7 @@ import { plan } from './suites/plan.ts'
 import { read } from './suites/read.ts'
 import { requestSummary } from './suites/request-summary.ts'
 import { requestLogs } from './suites/request-logs.ts'
+import { sdkCall, sdkUpload } from './suites/sdk.ts'
 import { staticLarge, staticSmall } from './suites/static-files.ts'
 import { routes } from './suites/routes.ts'
 import { getLarge, putLarge, tus } from './suites/transfers.ts'
@@ -93,6 +94,8 @@ const suites: readonly Suite[] = [
   aiHolds,
   aiUsage,
   aiOpenStreams,
+  sdkCall,
+  sdkUpload,
 ]
 
 const ROUNDS_MIN = 1
