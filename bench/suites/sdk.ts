@@ -5,17 +5,19 @@ import { memoryOfServer } from '../process-costs.ts'
 import { openBucket } from '../storage.ts'
 import type { Suite, Trial } from '../suite.ts'
 
-const peer = (name: string): string => fileURLToPath(import.meta.resolve(`../peers/${name}.ts`))
+const server = fileURLToPath(import.meta.resolve('../peers/json-server.ts'))
+const callerProgram = fileURLToPath(import.meta.resolve('../peers/sdk-caller.ts'))
+const uploader = fileURLToPath(import.meta.resolve('../peers/sdk-uploader.ts'))
 const encode = (part: object): string => Buffer.from(JSON.stringify(part)).toString('base64url')
 
 export const sdkCall: Suite = {
   name: 'sdk-call',
   work: 'a program calls an operation that answers at once, one call after the other: what the calls cost the program',
   async prepare(lab) {
-    const { origin: target } = await lab.startPeer('json-server', peer('json-server'), {}, 'load')
+    const { origin: target } = await lab.startPeer('json-server', server, {}, 'load')
     const token = `${encode({ alg: 'none' })}.${encode({ aud: target })}.x`
     const caller = async (how: 'sdk' | 'fetch'): Promise<Trial> => {
-      const { origin, pid } = await lab.startPeer(how, peer('sdk-caller'), { target, how, token })
+      const { origin, pid } = await lab.startPeer(how, callerProgram, { target, how, token })
       return {
         name: how,
         pid,
@@ -42,7 +44,7 @@ export const sdkUpload: Suite = {
     const path = join(await lab.makeFolder(), 'large')
     await writeFile(path, 'the beginning of many zeros')
     await truncate(path, BYTES)
-    const { origin, pid } = await lab.startPeer('sdk-uploader', peer('sdk-uploader'), {
+    const { origin, pid } = await lab.startPeer('sdk-uploader', uploader, {
       // The URLs of uploads are those of the platform's own address.
       baseUrl: bucket.origin.replace('127.0.0.1', 'localhost'),
       id: bucket.credentials.accessKeyId,
