@@ -116,12 +116,26 @@ export default {
       from: { pathNot: '/src/endpoints\\.ts$' },
       to: { path: ['/src/features/[^/]+/routes\\.ts$', '^services/idp/src/features/[^/]+/[a-z-]*pages\\.ts$'] },
     },
+    {
+      name: 'service-knows-client',
+      comment: 'The SDK reaches the platform by its API, as everybody does.',
+      severity: 'error',
+      from: { path: '^(services|testing|packages)/', pathNot: '^packages/sdk/' },
+      to: { path: '^packages/sdk/' },
+    },
+    {
+      name: 'client-knows-platform',
+      comment: 'What people install holds nothing of the platform.',
+      severity: 'error',
+      from: { path: '^packages/sdk/src/' },
+      to: { path: '^packages/', pathNot: '^packages/sdk/src/' },
+    },
     { name: 'unresolved', severity: 'error', from: {}, to: { couldNotResolve: true } },
   ],
   options: {
     tsPreCompilationDeps: true,
     doNotFollow: { path: 'node_modules' },
-    exclude: { path: '\\.test\\.ts$|^services/[^/]+/test/|/vitest\\.config\\.ts$|/drizzle\\.config\\.ts$' },
+    exclude: { path: '\\.test\\.ts$|^(services|packages)/[^/]+/test/|/vitest\\.config\\.ts$|/drizzle\\.config\\.ts$' },
     enhancedResolveOptions: {
       extensions: ['.ts', '.mjs', '.js', '.json'],
       exportsFields: ['exports'],

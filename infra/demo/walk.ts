@@ -16,6 +16,7 @@ import {
   createOrganizationVariable,
   deleteApiKey,
   type Deployment,
+  type Fetch,
   getObjectAccessUrl,
   getOrganization,
   listApiKeys,
@@ -77,11 +78,11 @@ function say(step: string, ...details: string[]): void {
 }
 
 /** Prints each request that was answered, in a line that holds no secret. */
-const reporting: typeof fetch = async (url, init) => {
+const reporting: Fetch = async (url, init) => {
   const answer = await fetch(url, init)
   // The URLs of uploads carry their own authority.
-  const path = new URL(String(url)).pathname.replace(/^(\/files\/[^./]+)\..*/, '$1.…')
-  process.stdout.write(`    ${init?.method ?? 'GET'} ${path} → ${answer.status}\n`)
+  const path = new URL(url).pathname.replace(/^(\/files\/[^./]+)\..*/, '$1.…')
+  process.stdout.write(`    ${init.method ?? 'GET'} ${path} → ${answer.status}\n`)
   return answer
 }
 

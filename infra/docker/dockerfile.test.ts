@@ -14,6 +14,16 @@ test('the image installs from the manifest of every package that a service may i
   expect(copied.map(([, folder = '']) => folder).toSorted()).toEqual(packages.toSorted())
 })
 
+test('the image builds the clients that it serves', () => {
+  const dockerfile = readFileSync(resolve(repository, 'infra/Dockerfile'), 'utf8')
+  const [, dependencies = '', clients = '', services = ''] = dockerfile.split(/^FROM .*$/m)
+  expect(dependencies).not.toContain('build.ts')
+  expect(clients).toMatch(/^RUN .*node packages\/sdk\/build\.ts$/m)
+  expect(services).toMatch(
+    /^COPY --from=clients \/platform\/packages\/sdk\/dist \.\/clients\nENV CLIENTS_FOLDER=\/platform\/clients$/m,
+  )
+})
+
 test('the image compiles the programs that it starts, for the users that they run as, and reaps their children', () => {
   const dockerfile = readFileSync(resolve(repository, 'infra/Dockerfile'), 'utf8')
   const [asRoot = '', asNode = ''] = dockerfile.split('\nUSER node\n')

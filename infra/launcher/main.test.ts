@@ -1,5 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { chmod, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { get, type IncomingMessage } from 'node:http'
@@ -209,6 +210,16 @@ describe('a start that works', { timeout: STARTS_MS }, () => {
     expect(await discovery.json()).toMatchObject({ issuer: first.platform.idpUrl })
     expect(await (await fetch(first.platform.s3Url)).text()).toContain('<Code>AccessDenied</Code>')
     expect(await pageAt(first.platform.helloUrl)).toContain('It works')
+    const clientFile = async (name: string) => (await fetch(`${first.platform.baseUrl}/docs/clients/${name}`)).bytes()
+    const [sha256 = '', sdk = ''] = Buffer.from(await clientFile('checksums.txt'))
+      .toString()
+      .trim()
+      .split('  ')
+    expect(
+      createHash('sha256')
+        .update(await clientFile(sdk))
+        .digest('hex'),
+    ).toBe(sha256)
     expect(await signInAt(first.platform)).toBe('/sign-in')
     expect((await stat(join(dataFolder, 'secrets.json'))).mode & 0o777).toBe(0o600)
     expect(await readConsole()).toMatchObject({

@@ -6,6 +6,7 @@ import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { tellAddresses } from './addresses.ts'
 import { readAiVariables } from './ai-variables.ts'
+import { provideClientFiles } from './client-files.ts'
 import { clients } from './clients.ts'
 import { createDatabases } from './databases.ts'
 import { explainFailure } from './explain-failure.ts'
@@ -63,7 +64,14 @@ async function start(): Promise<void> {
   const functionsFolder = functions.folder ?? makeFunctionsFolder(dataFolder)
 
   report('Starting Postgres…')
-  const findingWalls = findWalls(functions, buildEgress) // while Postgres starts, so it costs no time
+  // While Postgres starts, so they cost no time.
+  const findingWalls = findWalls(functions, buildEgress)
+  const clientsFolder = join(dataFolder, 'clients')
+  const providingClients = provideClientFiles(
+    repository,
+    { folder: clientsFolder, logFile: join(dataFolder, 'logs', 'clients.log') },
+    env,
+  )
   const postgresLogFile = join(dataFolder, 'logs', 'postgres.log')
   const postgresLog = createWriteStream(postgresLogFile, { flags: 'a', mode: 0o600 })
   running.postgres = startPostgres({
@@ -90,6 +98,7 @@ async function start(): Promise<void> {
     urls,
     postgres,
     dataFolder,
+    clientsFolder,
     logLevel,
     functions: { ...functions, ...walls.functions, folder: functionsFolder },
     buildEgress: walls.builds.egress,
@@ -121,7 +130,7 @@ async function start(): Promise<void> {
   for (const service of running.services) stopWhenItEnds(service.ended)
   const missing = await deployHelloSite(dataFolder, urls, secrets.demoPassword, () => stopRequestedAt !== undefined)
   if (stopRequestedAt !== undefined) return
-  if (missing !== undefined) report(missing)
+  for (const sentence of [missing, await providingClients]) if (sentence !== undefined) report(sentence)
   tellAddresses(dataFolder, urls)
   flushCompileCache() // otherwise written at our end, which may be a kill
   process.stdout.write(
@@ -147,6 +156,7 @@ function describeEnvironments({
   urls,
   postgres,
   dataFolder,
+  clientsFolder,
   logLevel,
   functions,
   buildEgress,
@@ -159,6 +169,7 @@ function describeEnvironments({
   urls: { baseUrl: string; idpUrl: string }
   postgres: Postgres
   dataFolder: string
+  clientsFolder: string
   logLevel: string
   functions: Pick<FunctionWalls, 'sandbox' | 'egress'> & { folder: string; variables: Record<string, string> }
   buildEgress: string
@@ -202,6 +213,7 @@ function describeEnvironments({
       DOCS_CLIENT_ID: clients.docs.id,
       CORS_ORIGINS: new URL(clients.console.redirectUri).origin,
       OBJECTS_URL: pathToFileURL(join(dataFolder, 'objects')).href,
+      CLIENTS_FOLDER: clientsFolder,
       DEFAULT_PLAN: 'pro',
       API_INTERNAL_URL: `http://127.0.0.1:${ports.api}`,
       FUNCTION_SANDBOX: functions.sandbox,

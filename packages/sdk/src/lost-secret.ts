@@ -24,7 +24,10 @@ export function tellingLostSecret<D extends { body: { name: string; applicationI
         .send<ListApiKeysResponse>(prepare(platform.baseUrl, list, { applicationId }, {}))
         .catch(() => undefined)
       throw new PlatformError(`A key ${name} may have been created whose secret was lost: ${error.message}`, {
-        ...error,
+        status: error.status,
+        operation: error.operation,
+        attempts: error.attempts,
+        requestId: error.requestId,
         code: 'secret_lost',
         apiKeyIds: listed?.items.filter((key) => key.name === name).map(({ id }) => id),
         cause: error,

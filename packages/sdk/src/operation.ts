@@ -1,21 +1,9 @@
-import type { CallOptions, Platform } from './platform.ts'
-import type { Place, placement } from './place.ts'
+import type { Platform } from './platform.ts'
+import type { CallOptions } from './sender.ts'
+import type { placement } from './place.ts'
 import { prepare } from './request.ts'
 import type { Repetition } from './repetition.ts'
-
-/** How a list is walked: by the id of the last item, by a cursor, by an offset, or as a whole. */
-export type Paging = 'from' | 'cursor' | 'offset' | 'whole'
-
-export interface Spec {
-  readonly method: string
-  /** With `{name}` for each path member. */
-  readonly path: string
-  readonly query: readonly string[]
-  readonly repetition: Repetition
-  readonly paging?: Paging | undefined
-  /** Takes members out that are headers. */
-  readonly place?: Place | undefined
-}
+import type { Paging, Spec } from './spec.ts'
 
 /** The types that the document gives a request. */
 interface Data {
@@ -45,7 +33,7 @@ type Intersected<D extends Data> = Members<D['path']> &
 export type Params<D extends Data> = { [Name in keyof Intersected<D>]: Intersected<D>[Name] }
 
 type Arguments<D extends Data> =
-  Record<never, never> extends Params<D>
+  Partial<Params<D>> extends Params<D>
     ? [params?: Params<D>, options?: CallOptions]
     : [params: Params<D>, options?: CallOptions]
 

@@ -1,5 +1,7 @@
-import type { Operation, Params, Spec } from './operation.ts'
-import type { CallOptions, Platform } from './platform.ts'
+import type { Operation, Params } from './operation.ts'
+import type { Spec } from './spec.ts'
+import type { Platform } from './platform.ts'
+import type { CallOptions } from './sender.ts'
 
 interface Page {
   items: unknown[]
@@ -28,7 +30,7 @@ export async function* pagesOf<D extends object, R extends { items: unknown[] }>
   while (next !== undefined) {
     const page: R = await (list as AnyList<R>)(platform, next, options)
     yield page
-    next = following(spec, next, page as Page)
+    next = following(spec, next, page)
   }
 }
 

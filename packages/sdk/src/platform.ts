@@ -6,32 +6,15 @@ import { fail } from './fail.ts'
 import { pause } from './pause.ts'
 import { readAnswer } from './read-answer.ts'
 import { baseUrlOf, type Prepared, refuseUnknown } from './request.ts'
+import type { CallOptions, Fetch, Read, Sender } from './sender.ts'
 
 export interface PlatformOptions {
   /** The origin of the API, such as `http://localhost:4000`. */
   baseUrl: string
   credential: Credential
   /** Takes the place of the global one. */
-  fetch?: typeof fetch
+  fetch?: Fetch | undefined
 }
-
-export interface CallOptions {
-  /** Ends waiting, sleeping and reading at once; the call then throws the signal's reason. */
-  signal?: AbortSignal | undefined
-  /** For the whole call with its retries. Default 120,000; of inference 600,000. */
-  timeoutMs?: number | undefined
-  /** For a single try, from the request to the end of the answer. Default 30,000; of inference 600,000. */
-  tryMs?: number | undefined
-  /** How often the request may be sent again after a failure that can pass. Default 3; of inference 1. */
-  retries?: number | undefined
-  /** Of a creation. Default: a UUIDv7 for each call. */
-  idempotencyKey?: string | undefined
-  /** Told of each answer, failures included. */
-  onResponse?: ((answer: { status: number; headers: Headers }) => void) | undefined
-}
-
-/** What is made of an answer while its try lasts. */
-type Read<T> = (answer: Response) => Promise<T>
 
 /**
  * A platform, and who speaks to it: the first argument of every operation.
@@ -39,10 +22,10 @@ type Read<T> = (answer: Response) => Promise<T>
  * Without options it is the platform that runs this Function (see `fromEnv`). Throws TypeError, before any request, for an option
  * that it does not know, a malformed baseUrl, and a credential of another platform. Keeps no timer.
  */
-export class Platform {
+export class Platform implements Sender {
   /** Without a slash at its end. */
   readonly baseUrl: string
-  readonly fetch: typeof fetch
+  readonly fetch: Fetch
   readonly #token: (request: TokenRequest) => Promise<string>
 
   constructor(options: PlatformOptions = fromEnv()) {
@@ -61,10 +44,7 @@ export class Platform {
     return this.#token({})
   }
 
-  /**
-   * Sends a request, again where it may be repeated; the functions of the operations call it. read: what is made of the answer,
-   * while the try lasts. Throws PlatformError, and the signal's reason.
-   */
+  /** Called by the functions of the operations. */
   async send<T>(
     { method, path, url = this.baseUrl + path, headers, body, repetition, isPublic }: Prepared,
     {
@@ -72,7 +52,8 @@ export class Platform {
       timeoutMs = 120_000,
       tryMs = 30_000,
       retries = 3,
-      idempotencyKey: _,
+      // oxlint-disable-next-line no-unused-vars -- an option that the headers hold: not an unknown one
+      idempotencyKey,
       onResponse,
       ...unknown
     }: CallOptions = {},

@@ -1,7 +1,6 @@
 import { fail } from './fail.ts'
-import type { Spec } from './operation.ts'
-import type { CallOptions } from './platform.ts'
 import type { Repetition } from './repetition.ts'
+import type { Spec } from './spec.ts'
 
 /** A request without its token. */
 export interface Prepared {
@@ -11,7 +10,7 @@ export interface Prepared {
   /** Default: the path below the platform. */
   url?: string
   headers?: Record<string, string>
-  body?: BodyInit | undefined
+  body?: RequestInit['body'] | undefined
   repetition: Repetition
   /** True if it carries its own authority, and goes without a token. */
   isPublic?: boolean
@@ -36,10 +35,10 @@ export function prepare(
   baseUrl: string,
   { method, path, query, repetition, place }: Spec,
   given: Record<string, unknown>,
-  options: CallOptions,
+  { idempotencyKey }: { idempotencyKey?: string | undefined },
   more?: Record<string, string>,
 ): Prepared {
-  const [{ body, ...params }, placed] = place?.(given, options.idempotencyKey) ?? [given]
+  const [{ body, ...params }, placed] = place?.(given, idempotencyKey) ?? [given]
   const headers: Record<string, string> = { ...more, ...placed }
   const names = [...query]
   const url = new URL(

@@ -9,9 +9,11 @@ import type {
   RequestLog,
   RuntimeLog,
 } from './generated/types.ts'
-import type { Operation, Params, Spec } from './operation.ts'
+import type { Operation, Params } from './operation.ts'
+import type { Spec } from './spec.ts'
 import { pause } from './pause.ts'
-import type { CallOptions, Platform } from './platform.ts'
+import type { Platform } from './platform.ts'
+import type { CallOptions } from './sender.ts'
 import { repeat } from './repetition.ts'
 import { prepare } from './request.ts'
 
@@ -116,7 +118,7 @@ export async function* follow<D extends object>(
       if (error instanceof PlatformError && !error.retryable) {
         if (error.code !== 'too_many_concurrent_streams') throw error
         onState?.('polling')
-        for (const message of await poll(platform, spec, params as Record<string, unknown>, last, startedAt, signal)) {
+        for (const message of await poll(platform, spec, params, last, startedAt, signal)) {
           if (!isNew(message)) continue
           yield happened(message) as EventOf<D>
           if (message.event === 'end') return

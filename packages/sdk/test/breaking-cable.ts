@@ -1,5 +1,6 @@
 import { connect, createServer, type AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'
+import type { Fetch } from '../src/index.ts'
 
 /**
  * A forwarder to a server that breaks the connection each time that so many bytes more have gone to it. Returns a `fetch` that
@@ -33,6 +34,6 @@ export async function startBreakingCable(to: string, bytesBetween: readonly numb
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => void server.close())
   const { port } = server.address() as AddressInfo
-  const through: typeof fetch = (url, init) => fetch(String(url).replace(to, `http://127.0.0.1:${port}`), init)
+  const through: Fetch = (url, init) => fetch(url.replace(to, `http://127.0.0.1:${port}`), init)
   return { fetch: through, broken: () => breaks }
 }

@@ -95,7 +95,7 @@ describeInChromium('a page of an allowed origin', (open) => {
       missing: { status: 404, requestId: expect.stringMatching(/^[\w-]+$/) as string },
       sha256: createHash('sha256').update(Buffer.alloc(9_000_000, 7)).digest('hex'),
       steps: ['planned', 'created', 'sent', 'status', 'log'],
-      refused: 'apiKey needs allowInBrowser in a browser',
+      refused: 'apiKey needs allowInBrowser here',
     })
     expect((await visit(server, seen.host)).text).toBe('From a page')
   })

@@ -62,7 +62,7 @@ test('a renewal that fails while the token still lives disturbs no call', async 
   isBroken = true
   advanceClock(290_000)
   await getOrganization(platform, { id })
-  await vi.waitFor(() => expect(exchanges).toHaveLength(2))
+  await vi.waitFor(() => expect(exchanges).toHaveLength(2), 30_000)
   advanceClock(301_000)
   await expect(getOrganization(platform, { id })).rejects.toMatchObject({
     status: 400,
@@ -205,7 +205,9 @@ test('nothing that is printed of a Platform, a credential or an error holds a se
   const exchange = json(200, { access_token: token, expires_in: 300 })
   const failures = [
     ...[400, 401, 403, 404, 409, 422, 429, 500, 502, 503].map(echo),
-    ...[reset, resetInBody, halfJson],
+    reset,
+    resetInBody,
+    halfJson,
     ((response) => response.socket?.end(`HTTP/1.1 200 OK\r\nbroken ${token}\r\n\r\n`)) as Behaviour,
     ((response) => response.writeHead(302, { location: `http://127.0.0.1:9/?${token}` }).end()) as Behaviour,
     ((response) => response.writeHead(500, { 'content-type': 'text/html' }).end(`<p>${token}`)) as Behaviour,
@@ -228,7 +230,7 @@ test('nothing that is printed of a Platform, a credential or an error holds a se
         inspect(each, { depth: 20, showHidden: true }),
         JSON.stringify(each),
         JSON.stringify(Object.entries(Object.getOwnPropertyDescriptors(each as object))),
-        String((each as Error).stack ?? ''),
+        (each as Error).stack ?? '',
       ].join('\n')
       expect(text).not.toContain(token)
       expect(text).not.toContain(secret)

@@ -89,7 +89,10 @@ function lineOf(document: OpenApiDocument, id: string, method: string, path: str
   if (query.length > 0 || paging !== undefined || isPlaced) words.push(quoted(query.join(' ')))
   if (paging !== undefined || isPlaced) words.push(paging === undefined ? 'undefined' : quoted(paging))
   if (isPlaced) words.push(headers.includes('Idempotency-Key') ? 'placedOnce' : 'placed')
-  const types = `t.${typeName(id)}Data, t.${typeName(id)}Response`
+  // The types name the first of several media types.
+  const [, ...others] = Object.keys(operation.responses['200']?.content ?? {})
+  const orText = others.some((type) => /^text\/(?!event-stream)/.test(type)) ? ' | string' : ''
+  const types = `t.${typeName(id)}Data, t.${typeName(id)}Response${orText}`
   const made = `operation<${types}>(${words.join(', ')})`
   return `/** ${operation.summary}. */
 export const ${id} = /* @__PURE__ */ ${id === 'createApiKey' ? `tellingLostSecret(/* @__PURE__ */ ${made})` : made}`

@@ -1,3 +1,6 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { actorKindOf } from '../../../services/api/test/access-rules.ts'
@@ -10,12 +13,18 @@ import * as sdk from '../src/index.ts'
 import { placement } from '../src/place.ts'
 
 let server: TestPlatform
+let folder: string
 let person: Awaited<ReturnType<TestPlatform['person']>>
 beforeAll(async () => {
-  server = await startPlatform({ aiProviders: testProviders })
+  folder = await mkdtemp(join(tmpdir(), 'clients-'))
+  await writeFile(join(folder, 'checksums.txt'), 'none\n')
+  server = await startPlatform({ aiProviders: testProviders, env: { CLIENTS_FOLDER: folder } })
   person = await server.person()
 })
-afterAll(() => server.close())
+afterAll(async () => {
+  await server.close()
+  await rm(folder, { recursive: true })
+})
 
 type Members = Record<string, unknown>
 type AnyOperation = (platform: sdk.Platform, params: Members, options?: sdk.CallOptions) => Promise<unknown>
@@ -25,6 +34,9 @@ const platformOf = (token: string) => new sdk.Platform({ baseUrl: server.apiUrl,
 /** What the SDK's function takes for the request that the recipe of an operation describes, and who sends it. */
 async function callOf(operation: Operation): Promise<{ platform: sdk.Platform; params: Members }> {
   const owner = await newOwner(server, person)
+  // Files are the operator's: no recipe makes one.
+  if (operation.operationId === 'getClientFile')
+    return { platform: platformOf(owner.token), params: { file: 'checksums.txt' } }
   const make = makerFor(server, owner)
   const ids: Record<string, Record<string, string>> = { path: {}, query: {}, body: {}, header: {} }
   for (const { on, name, thing } of referencesOf(operation)) {
@@ -54,7 +66,7 @@ async function firstOf(call: AnyOperation, platform: sdk.Platform, params: Membe
   const leaving = new AbortController()
   const opened = Promise.withResolvers<string>()
   const options = { signal: leaving.signal, onState: opened.resolve }
-  const events = sdk.follow(call as never, platform, params as never, options)
+  const events = sdk.follow(call as never, platform, params, options)
   const ended = events.next().catch(() => undefined)
   const state = await opened.promise
   leaving.abort()
@@ -82,6 +94,7 @@ test.each(
   if (type === undefined) return expect(answer).toBeUndefined()
   if (type === 'application/json') return expect(faultsOf(content?.schema ?? {}, answer)).toEqual([])
   if (type === 'text/csv') return expect(answer).toMatch(/^id,/)
+  if (name === 'getClientFile') return expect(answer).toBe('none\n')
   expect(answer).toBeInstanceOf(Blob)
   return expect((answer as Blob).type).toMatch(/^(audio|video)\//)
 })

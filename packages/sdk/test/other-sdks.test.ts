@@ -9,6 +9,7 @@ import {
   apiKey,
   createApiKey,
   createBucket,
+  type Fetch,
   imageUrl,
   openaiConfig,
   Platform,
@@ -74,8 +75,8 @@ test('the URL of an image is one that the edge serves, in the size and format th
 test('an unmodified openai client goes on over two renewals of its token', async () => {
   const { id, secret } = await newKey(['network:ai_gateway:chat'])
   let exchanges = 0
-  const counting: typeof fetch = (url, init) => {
-    if (String(url).endsWith('/oauth2/token')) exchanges += 1
+  const counting: Fetch = (url, init) => {
+    if (url.endsWith('/oauth2/token')) exchanges += 1
     return fetch(url, init)
   }
   const platform = new Platform({ baseUrl: server.apiUrl, credential: apiKey({ id, secret }), fetch: counting })

@@ -6,6 +6,7 @@ import {
   createApplication,
   createChatCompletion,
   deleteApiKey,
+  type Fetch,
   getOrganization,
   isSecretLost,
   listApplications,
@@ -142,9 +143,8 @@ test('what succeeds at the third try is a success', async () => {
 test('a call without a connection is repeated whatever it does, since nothing was done', async () => {
   const baseUrl = `http://127.0.0.1:${await freePort()}`
   let fetches = 0
-  const counted: typeof fetch = (url, init) => {
-    if (String(url).endsWith('/oauth2/token'))
-      return Promise.resolve(Response.json({ access_token: 'token', expires_in: 300 }))
+  const counted: Fetch = (url, init) => {
+    if (url.endsWith('/oauth2/token')) return Promise.resolve(Response.json({ access_token: 'token', expires_in: 300 }))
     fetches += 1
     return fetch(url, init)
   }
@@ -249,12 +249,12 @@ test('a call that takes longer than its time is an error that says so', async ()
   })
 })
 
-test.each([
-  ['an option of the call', () => ({ timeout: 5 }), {}, '"timeout"'],
-  ['a member of the operation', () => ({}), { organisationId: id }, '"organisationId"'],
+test.each<[string, object, object, string]>([
+  ['an option of the call', { timeout: 5 }, {}, '"timeout"'],
+  ['a member of the operation', {}, { organisationId: id }, '"organisationId"'],
 ])('%s that is not known is refused before a request', async (_, options, params, named) => {
   const { platform, requests, exchanges } = await startHostileServer([json(200, { items: [], total: 0 })])
-  await expect(listApplications(platform, params as object, options() as object)).rejects.toThrow(named)
+  await expect(listApplications(platform, params, options)).rejects.toThrow(named)
   expect([requests.length, exchanges.length]).toEqual([0, 0])
 })
 

@@ -5,7 +5,7 @@ import {
   createChatCompletion,
   createResponse,
   follow,
-  Platform,
+  type Platform,
   stream,
   streamActivity,
   streamBuildLog,

@@ -18,9 +18,9 @@ export function apiKey({
   secret: string
   allowInBrowser?: boolean
 }): Credential {
-  if (!id || !/^svc_secret_/.test(secret)) fail('apiKey needs an id and a secret')
+  if (!id || !secret?.startsWith('svc_secret_')) fail('apiKey needs an id and a secret')
   if ((globalThis as { document?: unknown }).document && !allowInBrowser)
-    fail('apiKey needs allowInBrowser in a browser')
+    fail('apiKey needs allowInBrowser here')
   return {
     bind: (platform) =>
       renewing(() =>

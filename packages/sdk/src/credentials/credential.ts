@@ -1,4 +1,4 @@
-import type { Platform } from '../platform.ts'
+import type { Sender } from '../sender.ts'
 
 export interface TokenRequest {
   /** Ends the wait of this call, not a renewal that others wait for too. */
@@ -12,5 +12,5 @@ export interface Credential {
   /** Of the first Platform that took it. No other platform may: its token would go to a stranger. */
   baseUrl?: string
   /** Called by each Platform. The function that it returns resolves to an access token. */
-  bind(platform: Platform): (request: TokenRequest) => Promise<string>
+  bind(platform: Sender): (request: TokenRequest) => Promise<string>
 }

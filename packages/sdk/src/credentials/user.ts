@@ -1,6 +1,6 @@
 import { PlatformError } from '../errors.ts'
 import { fail } from '../fail.ts'
-import type { Platform } from '../platform.ts'
+import type { Sender } from '../sender.ts'
 import { repeat } from '../repetition.ts'
 import { refuseUnknown } from '../request.ts'
 import { readMetadata } from '../sign-in/metadata.ts'
@@ -96,7 +96,7 @@ export function userToken(options: { store: TokenStore; clientId?: string }): Cr
 
 /** Other tokens for the refresh token; undefined if it is good for none any more. */
 async function refresh(
-  platform: Platform,
+  platform: Sender,
   { issuer, clientId, refreshToken }: StoredToken,
 ): Promise<UserTokens | undefined> {
   if (refreshToken === undefined) return undefined

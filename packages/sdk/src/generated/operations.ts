@@ -201,7 +201,7 @@ export const createResponse = /* @__PURE__ */ operation<t.CreateResponseData, t.
 export const createSpeech = /* @__PURE__ */ operation<t.CreateSpeechData, t.CreateSpeechResponse>('POST', '/ai/v1/audio/speech', infer, '', undefined, placed)
 
 /** Create a transcription. */
-export const createTranscription = /* @__PURE__ */ operation<t.CreateTranscriptionData, t.CreateTranscriptionResponse>('POST', '/ai/v1/audio/transcriptions', infer, '', undefined, placed)
+export const createTranscription = /* @__PURE__ */ operation<t.CreateTranscriptionData, t.CreateTranscriptionResponse | string>('POST', '/ai/v1/audio/transcriptions', infer, '', undefined, placed)
 
 /** List video models. */
 export const listVideoModels = /* @__PURE__ */ operation<t.ListVideoModelsData, t.ListVideoModelsResponse>('GET', '/ai/v1/videos/models', repeat, '', 'whole', placed)
@@ -297,4 +297,4 @@ export const getProtectedResource = /* @__PURE__ */ operation<t.GetProtectedReso
 export const getOpenApiDocument = /* @__PURE__ */ operation<t.GetOpenApiDocumentData, t.GetOpenApiDocumentResponse>('GET', '/docs/json', repeat)
 
 /** Get a client to download. */
-export const getClientFile = /* @__PURE__ */ operation<t.GetClientFileData, t.GetClientFileResponse>('GET', '/docs/clients/{file}', repeat)
+export const getClientFile = /* @__PURE__ */ operation<t.GetClientFileData, t.GetClientFileResponse | string>('GET', '/docs/clients/{file}', repeat)

@@ -6,6 +6,7 @@ import { fail } from '../fail.ts'
 import { Platform } from '../platform.ts'
 import { type Repetition, repeat } from '../repetition.ts'
 import { discover, type Metadata, readMetadata } from './metadata.ts'
+import type { Fetch } from '../sender.ts'
 import { sendForm } from './send-form.ts'
 
 /** How a platform is reached before anybody is signed in. */
@@ -13,7 +14,7 @@ export interface Reach {
   /** The origin of the API, such as `http://localhost:4000`. */
   baseUrl: string
   /** Takes the place of the global one. */
-  fetch?: typeof fetch | undefined
+  fetch?: Fetch | undefined
   /** Ends waiting at once; the function then throws the signal's reason. */
   signal?: AbortSignal | undefined
 }

@@ -1,6 +1,6 @@
 import type { AuthorizationServer } from 'oauth4webapi'
 import { PlatformError } from '../errors.ts'
-import type { Platform } from '../platform.ts'
+import type { Sender } from '../sender.ts'
 import { repeat } from '../repetition.ts'
 
 const ENDPOINTS = [
@@ -20,14 +20,14 @@ function refuse(path: string, message: string): never {
   throw new PlatformError(message, { status: 0, operation: `GET ${path}`, attempts: 1 })
 }
 
-const readDocument = <T>(platform: Platform, path: string, origin: string, signal?: AbortSignal): Promise<T> =>
+const readDocument = <T>(platform: Sender, path: string, origin: string, signal?: AbortSignal): Promise<T> =>
   platform.send<T>({ method: 'GET', path, url: origin + path, repetition: repeat, isPublic: true }, { signal })
 
 /**
  * The metadata of an issuer. Throws PlatformError unless it names the same issuer and nothing but endpoints of its origin: a code
  * or a refresh token that is sent there goes nowhere else.
  */
-export async function readMetadata(platform: Platform, issuer: string, signal?: AbortSignal): Promise<Metadata> {
+export async function readMetadata(platform: Sender, issuer: string, signal?: AbortSignal): Promise<Metadata> {
   const metadata = await readDocument<AuthorizationServer>(platform, CONFIGURATION, issuer, signal)
   if (metadata.issuer !== issuer)
     refuse(CONFIGURATION, `The identity provider ${issuer} calls itself ${metadata.issuer}: nothing is sent to it`)
@@ -39,7 +39,7 @@ export async function readMetadata(platform: Platform, issuer: string, signal?: 
 }
 
 /** The identity provider of a platform: the first authorization server that it names beside itself (RFC 9728). Throws PlatformError. */
-export async function discover(platform: Platform, signal?: AbortSignal): Promise<Metadata> {
+export async function discover(platform: Sender, signal?: AbortSignal): Promise<Metadata> {
   const { baseUrl } = platform
   const { resource, authorization_servers: servers = [] } = await readDocument<{
     resource: string

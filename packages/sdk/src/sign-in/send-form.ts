@@ -1,5 +1,5 @@
 import { type Failure, PlatformError } from '../errors.ts'
-import type { Platform } from '../platform.ts'
+import type { Sender } from '../sender.ts'
 import { readAnswer } from '../read-answer.ts'
 import type { Repetition } from '../repetition.ts'
 
@@ -11,7 +11,7 @@ const SECRETS = ['code', 'code_verifier', 'device_code', 'refresh_token', 'token
  * does, and the signal's reason.
  */
 export async function sendForm<T>(
-  platform: Platform,
+  platform: Sender,
   url: string,
   form: URLSearchParams,
   repetition: Repetition,

@@ -4,7 +4,8 @@ import type { PackLimits } from '../pack/limits.ts'
 import { type PackOptions, type PackPlan, planPack } from '../pack/plan.ts'
 import type { PackSource } from '../pack/source.ts'
 import { zip } from '../pack/zip.ts'
-import type { CallOptions, Platform } from '../platform.ts'
+import type { Platform } from '../platform.ts'
+import type { CallOptions } from '../sender.ts'
 import { refuseUnknown } from '../request.ts'
 import { deployArchive, type DeploymentProgress } from './deployment.ts'
 
@@ -21,10 +22,7 @@ export interface FolderDeployment extends Pick<PackOptions, 'include' | 'prebuil
   onProgress?: ((progress: { step: 'planned'; plan: PackPlan } | DeploymentProgress) => void) | undefined
 }
 
-const MEMBERS = [
-  ...['applicationId', 'environment', 'rootDirectory', 'source'],
-  ...['include', 'prebuilt', 'limits', 'signal', 'onProgress'],
-]
+const MEMBERS = 'applicationId environment rootDirectory source include prebuilt limits signal onProgress'.split(' ')
 
 /**
  * Deploys a folder: plans what is packed, packs it while it is sent, and follows the deployment to its end. Resolves to the

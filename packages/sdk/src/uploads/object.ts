@@ -39,10 +39,10 @@ export interface ObjectUpload {
   signal?: AbortSignal
 }
 
-const MEMBERS = [
-  ...['applicationId', 'environment', 'bucket', 'key', 'data', 'contentType', 'contentLength', 'checksumSha256'],
-  ...['resume', 'onBegun', 'onProgress', 'signal'],
-]
+const MEMBERS =
+  'applicationId environment bucket key data contentType contentLength checksumSha256 resume onBegun onProgress signal'.split(
+    ' ',
+  )
 const PIECE_BYTES = 8 * 1_048_576
 const tus = { 'tus-resumable': '1.0.0' }
 

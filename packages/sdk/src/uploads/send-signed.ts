@@ -1,5 +1,6 @@
 import { PlatformError } from '../errors.ts'
-import type { CallOptions, Platform } from '../platform.ts'
+import type { Platform } from '../platform.ts'
+import type { CallOptions } from '../sender.ts'
 import type { Prepared } from '../request.ts'
 
 /**

@@ -1,0 +1,48 @@
+import { execFile } from 'node:child_process'
+import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+
+/**
+ * Builds the clients that people download, unless turbo has kept them, and puts them into a folder for the API, which reads it when
+ * it is asked for one. Takes some 200 ms where nothing has changed.
+ *
+ * env: finds Node and turbo's cache. Returns a sentence that says where to read why if there are none, and an empty folder.
+ */
+export async function provideClientFiles(
+  repository: string,
+  { folder, logFile }: { folder: string; logFile: string },
+  env: Record<string, string | undefined>,
+): Promise<string | undefined> {
+  const dist = join(repository, 'packages/sdk/dist')
+  const programs = join(repository, 'node_modules')
+  try {
+    await rm(folder, { recursive: true, force: true })
+    await mkdir(folder)
+    await promisify(execFile)(
+      process.execPath,
+      [join(programs, 'turbo/bin/turbo'), 'run', 'build', '--output-logs=errors-only'],
+      {
+        cwd: repository,
+        env: {
+          PATH: `${join(programs, '.bin')}:${env['PATH'] ?? ''}`,
+          HOME: env['HOME'],
+          TURBO_CACHE_DIR: env['TURBO_CACHE_DIR'],
+          TURBO_TELEMETRY_DISABLED: '1',
+          DO_NOT_TRACK: '1',
+          NO_COLOR: '1',
+        },
+      },
+    )
+    const checksums = await readFile(join(dist, 'checksums.txt'), 'utf8')
+    // What turbo restores lies beside what another branch left.
+    for (const [, name = ''] of checksums.matchAll(/^[0-9a-f]{64} {2}(\S+)$/gm))
+      await copyFile(join(dist, name), join(folder, name))
+    await writeFile(join(folder, 'checksums.txt'), checksums)
+  } catch (error) {
+    // The message of a program that failed has what it wrote to stderr.
+    const { message, stdout = '' } = error as Error & { stdout?: string }
+    await writeFile(logFile, `${stdout}${message}\n`)
+    return `The SDK could not be built, so /docs/clients has no files; ${logFile} says why.`
+  }
+}
