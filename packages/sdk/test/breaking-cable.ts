@@ -28,6 +28,8 @@ export async function startBreakingCable(to: string, bytesBetween: readonly numb
       }
       left = gaps.shift() ?? Infinity
       breaks += 1
+      // What would follow has a hole before it.
+      near.pause().removeAllListeners('data')
       far.write(bytes.subarray(0, bytes.length >> 1), () => near.resetAndDestroy())
     })
   })
