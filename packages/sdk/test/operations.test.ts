@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
@@ -11,6 +11,7 @@ import { makerFor, recipeOf, referencesOf, testProviders } from '../../../servic
 import { newOwner } from '../../../services/api/test/scenario.ts'
 import * as sdk from '../src/index.ts'
 import { placement } from '../src/place.ts'
+import { generate, type OpenApiDocument } from './generated.ts'
 
 let server: TestPlatform
 let folder: string
@@ -24,6 +25,16 @@ beforeAll(async () => {
 afterAll(async () => {
   await server.close()
   await rm(folder, { recursive: true })
+})
+
+test('what is generated is that of the running service’s document: `npm run sdk` writes it', async () => {
+  const read = (path: string): Promise<string> => readFile(new URL(path, import.meta.url), 'utf8')
+  const document = (await (await fetch(`${server.apiUrl}/docs/json`)).json()) as OpenApiDocument
+  const generated = await generate(document)
+  for (const [name, content] of Object.entries(generated))
+    expect((await read(`../src/generated/${name}`)) === content, `${name} is the document’s`).toBe(true)
+  expect(sdk.apiVersion).toBe(document.info.version)
+  expect((JSON.parse(await read('../package.json')) as { version: string }).version).toBe(document.info.version)
 })
 
 type Members = Record<string, unknown>

@@ -1,0 +1,437 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { inspect } from 'node:util'
+import { everyScope, type Person, startPlatform, type TestPlatform } from '@platform/testing/platform'
+import { approveDevice } from '@platform/testkit/approve-device'
+import { Browser } from '@platform/testkit/browser'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { listOrganizations, memoryStore, needsSignIn, Platform, type TokenStore, userToken } from '../src/index.ts'
+import { tokenFile } from '../src/node/index.ts'
+import type { Fetch } from '../src/sender.ts'
+import { beginCodeSignIn, type CodeSignIn, finishCodeSignIn, signInByDevice, signOut } from '../src/sign-in/index.ts'
+import { startHostileServer } from './hostile-server.ts'
+import { startSignInProcess } from './sign-in-program.ts'
+
+const LIFE_MS = 301_000
+const redirectUri = 'http://localhost:3000/callback'
+
+let server: TestPlatform
+let person: Person
+let signedIn: TokenStore
+let folder: string
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'sign-in-'))
+  server = await startPlatform()
+  person = await server.person()
+  signedIn = memoryStore()
+  await byDevice(signedIn)
+})
+afterAll(async () => {
+  await server.close()
+  await rm(folder, { recursive: true })
+})
+
+const byDevice = (store: TokenStore, more: Partial<Parameters<typeof signInByDevice>[0]> = {}) =>
+  signInByDevice({
+    baseUrl: server.apiUrl,
+    clientId: server.publicClientId,
+    scopes: everyScope,
+    store,
+    onCode: (code) => approveDevice(code, person),
+    ...more,
+  })
+
+const platformOf = (store: TokenStore, fetch?: Fetch) =>
+  new Platform({ baseUrl: server.apiUrl, credential: userToken({ store }), fetch })
+
+/** The stored sign-in. */
+async function readStored(store: TokenStore) {
+  const stored = await store.read()
+  if (!stored) throw new Error('Nobody is signed in')
+  return stored
+}
+
+/** How often the sign-in has been renewed: a refresh token names its generation. */
+const generationOf = async (store: TokenStore): Promise<number> =>
+  Number((await readStored(store)).refreshToken?.split('.')[3])
+
+/** Ends the stored access token, here and for the platform. */
+async function endToken(store: TokenStore): Promise<void> {
+  server.clock.advance(LIFE_MS)
+  await store.write({ ...(await readStored(store)), expiresAt: Date.now() - 1 })
+}
+
+/** The global fetch, with a way to step in at the token endpoint. */
+const atTokenEndpoint =
+  (stepIn: (send: () => Promise<Response>) => Promise<Response>): Fetch =>
+  (url, init) =>
+    url === `${server.idpUrl}/oauth2/token` ? stepIn(() => fetch(url, init)) : fetch(url, init)
+
+const noAnswer = () => Promise.reject(new TypeError('fetch failed'))
+
+/** Counts the requests to the token endpoint. */
+function counting() {
+  const counted = { tokenRequests: 0 }
+  const send = atTokenEndpoint((pass) => {
+    counted.tokenRequests++
+    return pass()
+  })
+  return Object.assign(counted, { fetch: send })
+}
+
+/** The wait between two polls passes as soon as `meanwhile` has. Returns the waits, in ms. */
+function withoutWaiting(meanwhile: (ms: number) => void | Promise<void>): number[] {
+  const waits: number[] = []
+  const setTimer = globalThis.setTimeout
+  const spy = vi.spyOn(globalThis, 'setTimeout').mockImplementation(((work: () => void, ms = 0, ...rest: never[]) => {
+    if (!new Error().stack?.includes('/src/pause.ts')) return setTimer(work, ms, ...rest)
+    waits.push(ms)
+    void Promise.resolve(meanwhile(ms)).then(work)
+    return undefined
+  }) as never)
+  onTestFinished(() => void spy.mockRestore())
+  return waits
+}
+
+test('a person approves a device in a browser, and its calls are theirs', async () => {
+  const store = memoryStore()
+  const codes: unknown[] = []
+  await byDevice(store, {
+    onCode: (code) => {
+      codes.push(code)
+      return approveDevice(code, person)
+    },
+  })
+  expect(codes).toEqual([
+    {
+      userCode: expect.stringMatching(/^\w{4}-\w{4}$/) as string,
+      url: `${server.idpUrl}/device`,
+      completeUrl: expect.stringContaining('/device?user_code=') as string,
+      expiresInSeconds: 600,
+    },
+  ])
+  expect(await listOrganizations(platformOf(store))).toEqual({ items: [] })
+  expect(await store.read()).toMatchObject({
+    baseUrl: server.apiUrl,
+    issuer: server.idpUrl,
+    clientId: server.publicClientId,
+    scope: everyScope.join(' '),
+  })
+})
+
+test('a device that is told to slow down asks less often, and gets its token once the person has approved', async () => {
+  const waits = withoutWaiting(async (ms) => {
+    // The first wait passes so fast that the platform finds the device impatient.
+    if (ms > 5_000) {
+      server.clock.advance(ms)
+      await approveDevice(code, person)
+    }
+  })
+  let code = { completeUrl: '', userCode: '' }
+  const store = memoryStore()
+  await byDevice(store, { onCode: (shown) => void (code = shown) })
+  expect(waits).toEqual([5_000, 10_000])
+  await listOrganizations(platformOf(store))
+})
+
+test('a device is told that the person refused, that the code has expired, and that the caller has had enough', async () => {
+  const store = memoryStore()
+  const refuse = async ({ completeUrl }: { completeUrl: string }) => {
+    const browser = new Browser()
+    let page = await browser.follow(await browser.visit(completeUrl), server.idpUrl)
+    const { email, password } = person
+    page = await browser.follow(await browser.submit(page, { email, password }), server.idpUrl)
+    await browser.submit(page, {}, { name: 'decision', value: 'deny' })
+  }
+  await expect(byDevice(store, { onCode: refuse })).rejects.toMatchObject({ status: 400, code: 'access_denied' })
+  const waits = withoutWaiting(() => server.clock.advance(600_000))
+  const idle = () => {}
+  await expect(byDevice(store, { onCode: idle })).rejects.toMatchObject({ status: 400, code: 'expired_token' })
+  expect(waits).toHaveLength(1)
+  const enough = new AbortController()
+  withoutWaiting(() => {
+    enough.abort(new Error('enough'))
+    return new Promise(() => {})
+  })
+  await expect(byDevice(store, { onCode: idle, signal: enough.signal })).rejects.toThrow('enough')
+  expect(await store.read()).toBeUndefined()
+})
+
+test('a device that gets no answers asks on, less often, until its code has expired', async () => {
+  const waits = withoutWaiting(() => {})
+  const hasty: Fetch = async (url, init) => {
+    if (url.endsWith('/oauth2/token')) return noAnswer()
+    const answer = await fetch(url, init)
+    return url.endsWith('/device_authorization')
+      ? Response.json({ ...((await answer.json()) as object), expires_in: 26 })
+      : answer
+  }
+  const trying = byDevice(memoryStore(), { onCode: () => {}, fetch: hasty })
+  await expect(trying).rejects.toMatchObject({ code: 'expired_token', message: expect.stringContaining('in time') })
+  expect(waits).toEqual([10_000, 15_000, 20_000, 25_000])
+})
+
+/** Walks through the pages as the person. Returns where the browser is sent back to. */
+async function walk({ url }: CodeSignIn): Promise<URL> {
+  const browser = new Browser()
+  const { email, password } = person
+  const page = await browser.follow(await browser.visit(url), server.idpUrl)
+  const back = await browser.follow(await browser.submit(page, { email, password }), server.idpUrl)
+  return new URL(back.location ?? '')
+}
+
+const beginByCode = () =>
+  beginCodeSignIn({ baseUrl: server.apiUrl, clientId: server.publicClientId, redirectUri, scopes: everyScope })
+
+test('a person signs in by redirects, on a machine whose clock is an hour ahead', async () => {
+  server.clock.advance(-3_600_000)
+  const store = memoryStore()
+  const begun = JSON.parse(JSON.stringify(await beginByCode())) as CodeSignIn
+  await finishCodeSignIn(begun, { callbackUrl: (await walk(begun)).href, store })
+  await listOrganizations(platformOf(store))
+  server.clock.advance(3_600_000)
+})
+
+test('a code is not sent where the person comes back from another sign-in or another identity provider, or has refused', async () => {
+  const begun = await beginByCode()
+  const back = await walk(begun)
+  const { fetch: send, ...counted } = counting()
+  const store = memoryStore()
+  const changed = (name: string, value?: string) => {
+    const url = new URL(back)
+    if (value === undefined) url.searchParams.delete(name)
+    else url.searchParams.set(name, value)
+    return finishCodeSignIn(begun, { callbackUrl: url.href, store, fetch: send })
+  }
+  await expect(changed('state', 'another')).rejects.toThrow('"state"')
+  await expect(changed('state')).rejects.toThrow('"state" missing')
+  await expect(changed('iss', 'https://id.example.com')).rejects.toThrow('"iss"')
+  await expect(changed('iss')).rejects.toThrow('"iss" (issuer) missing')
+  const denied = changed('error', 'access_denied')
+  await expect(denied).rejects.toMatchObject({ status: 400, code: 'access_denied', message: 'access_denied' })
+  expect(counted).toEqual({ tokenRequests: 0 })
+  // The code itself was good, for whoever has the verifier.
+  const other = await beginByCode()
+  const stolen = { ...begun, verifier: other.verifier }
+  await expect(finishCodeSignIn(stolen, { callbackUrl: back.href, store })).rejects.toMatchObject({
+    code: 'invalid_grant',
+  })
+  await finishCodeSignIn(begun, { callbackUrl: back.href, store, fetch: send })
+  await listOrganizations(platformOf(store))
+})
+
+test('200 calls at the end of a stored token make one refresh', async () => {
+  await endToken(signedIn)
+  const before = await generationOf(signedIn)
+  const platform = platformOf(signedIn)
+  await Promise.all(Array.from({ length: 200 }, () => listOrganizations(platform)))
+  expect(await generationOf(signedIn)).toBe(before + 1)
+})
+
+test('a call near the end of a token goes on with it, and takes the token of whoever has renewed in the meantime', async () => {
+  const other = platformOf(signedIn)
+  const platform = platformOf(signedIn)
+  await endToken(signedIn)
+  const [first, before] = [await platform.token(), await generationOf(signedIn)]
+  const now = Date.now()
+  const clock = vi.spyOn(Date, 'now').mockImplementation(() => now + 250_000)
+  onTestFinished(() => void clock.mockRestore())
+  expect(await platform.token()).toBe(first)
+  await vi.waitFor(async () => expect(await generationOf(signedIn)).toBe(before + 1))
+  const { accessToken } = await readStored(signedIn)
+  await vi.waitFor(async () => expect(await platform.token()).toBe(accessToken))
+  expect(await other.token()).toBe(accessToken)
+  expect(await generationOf(signedIn)).toBe(before + 1)
+})
+
+test('who loses the race for a refresh goes on with the winner’s token, and nobody is signed out', async () => {
+  await endToken(signedIn)
+  const before = await generationOf(signedIn)
+  // Their lock does not keep the two apart, as on a folder that two machines share.
+  const apart = { ...signedIn, lock: <T>(work: () => Promise<T>) => work() }
+  const loser = platformOf(
+    apart,
+    atTokenEndpoint(async (send) => {
+      await platformOf(apart).token()
+      return send()
+    }),
+  )
+  await listOrganizations(loser)
+  expect(await generationOf(signedIn)).toBe(before + 1)
+  await endToken(signedIn)
+  await listOrganizations(loser)
+  expect(await generationOf(signedIn)).toBe(before + 2)
+})
+
+test('a refresh is repeated after a 503 and without an answer, and one that fails all the same leaves the store alone', async () => {
+  vi.spyOn(Math, 'random').mockReturnValue(0)
+  onTestFinished(() => void vi.restoreAllMocks())
+  await endToken(signedIn)
+  const before = await readStored(signedIn)
+  const unavailable = () => Promise.resolve(Response.json({ error: 'server_error' }, { status: 503 }))
+  const failing = platformOf(signedIn, atTokenEndpoint(unavailable))
+  await expect(listOrganizations(failing)).rejects.toMatchObject({ status: 503, operation: 'POST /oauth2/token' })
+  const empty = platformOf(
+    signedIn,
+    atTokenEndpoint(() => Promise.resolve(Response.json({}))),
+  )
+  await expect(listOrganizations(empty)).rejects.toThrow('no token')
+  expect(await signedIn.read()).toEqual(before)
+  const script = [unavailable, noAnswer]
+  await listOrganizations(
+    platformOf(
+      signedIn,
+      atTokenEndpoint((send) => (script.shift() ?? send)()),
+    ),
+  )
+  expect(script).toEqual([])
+})
+
+test('a person whose sign-in was revoked, or whose refresh was answered to nobody, is told to sign in again', async () => {
+  vi.spyOn(Math, 'random').mockReturnValue(0)
+  onTestFinished(() => void vi.restoreAllMocks())
+  const store = memoryStore()
+  const ends = async (platform: Platform) => {
+    await endToken(store)
+    const error: unknown = await listOrganizations(platform).catch((thrown: unknown) => thrown)
+    expect(error).toMatchObject({ status: 401, code: 'invalid_grant', message: expect.stringMatching(/sign in/i) })
+    expect(needsSignIn(error)).toBe(true)
+    expect(await store.read()).toBeUndefined()
+    await expect(listOrganizations(platform)).rejects.toMatchObject({ status: 401, message: /Nobody is signed in/ })
+  }
+  await byDevice(store)
+  const copy = memoryStore()
+  await copy.write(await store.read())
+  await signOut({ store: copy })
+  await ends(platformOf(store))
+  await byDevice(store)
+  let isLost = false
+  await ends(
+    platformOf(
+      store,
+      atTokenEndpoint(async (send) => {
+        const answer = await send()
+        if (isLost) return answer
+        isLost = true
+        return noAnswer()
+      }),
+    ),
+  )
+  await byDevice(store, { scopes: everyScope.filter((scope) => scope !== 'offline_access') })
+  await ends(platformOf(store))
+})
+
+test('a sign-out revokes the refresh token and empties the store, which is empty without an answer too', async () => {
+  vi.spyOn(Math, 'random').mockReturnValue(0)
+  onTestFinished(() => void vi.restoreAllMocks())
+  const store = memoryStore()
+  await byDevice(store)
+  const { refreshToken = '' } = await readStored(store)
+  await expect(signOut({ store, fetch: noAnswer })).rejects.toMatchObject({ status: 0 })
+  expect(await store.read()).toBeUndefined()
+  await signOut({ store })
+  await byDevice(store)
+  const { refreshToken: revoked = '' } = await readStored(store)
+  await signOut({ store })
+  const refresh = async (token: string) => {
+    const form = { grant_type: 'refresh_token', client_id: server.publicClientId, refresh_token: token }
+    return (await fetch(`${server.idpUrl}/oauth2/token`, { method: 'POST', body: new URLSearchParams(form) })).status
+  }
+  expect([await refresh(refreshToken), await refresh(revoked)]).toEqual([200, 400])
+})
+
+test('a stored sign-in of another platform or client is refused before a request', async () => {
+  const foreign = await startHostileServer([() => {}])
+  const credential = userToken({ store: signedIn })
+  const platform = new Platform({ baseUrl: foreign.baseUrl, credential })
+  const refusal = `The stored sign-in belongs to ${server.apiUrl}, not to ${foreign.baseUrl}`
+  await expect(listOrganizations(platform)).rejects.toThrow(new TypeError(refusal))
+  await expect(platform.token()).rejects.toThrow(refusal)
+  const store = memoryStore()
+  await store.write({ ...(await readStored(signedIn)), baseUrl: foreign.baseUrl })
+  const ofAnother = userToken({ store, clientId: 'another' })
+  const another = new Platform({ baseUrl: foreign.baseUrl, credential: ofAnother })
+  await expect(listOrganizations(another)).rejects.toThrow('not to another')
+  expect(foreign.requests).toEqual([])
+  expect(() => userToken({ store, client: 'x' } as never)).toThrow('takes no "client"')
+  expect(() => userToken({} as never)).toThrow('needs a store')
+  await expect(byDevice(store, { scope: 'x' } as never)).rejects.toThrow('takes no "scope"')
+})
+
+test('two processes on one token file at the end of its token are both signed in by one refresh, ten times', async () => {
+  const path = join(folder, 'two', 'token.json')
+  const file = tokenFile(path)
+  await file.lock(async () => file.write(await signedIn.read()))
+  const processes = [0, 1].map(() => startSignInProcess({ path, baseUrl: server.apiUrl }))
+  const outcomeOf = async ({ next }: (typeof processes)[0]) => {
+    let said = await next()
+    while (said === 'waits') said = await next()
+    return said
+  }
+  expect(await Promise.all(processes.map(outcomeOf))).toEqual(['ready', 'ready'])
+  for (let round = 1; round <= 10; round++) {
+    const before = await generationOf(file)
+    // A process that has just started finds the end in the file; one that has kept its token is told by a 401.
+    const isNew = round % 2 === 1
+    if (isNew) await endToken(file)
+    else server.clock.advance(LIFE_MS)
+    for (const each of processes) each.ask(isNew)
+    expect(await Promise.all(processes.map(outcomeOf))).toEqual(['called', 'called'])
+    expect(await generationOf(file)).toBe(before + 1)
+  }
+  await signedIn.write(await file.read())
+})
+
+test('two processes that wait for a third are both signed in by one refresh when it is killed with the lock, ten times', async () => {
+  const path = join(folder, 'killed', 'token.json')
+  const file = tokenFile(path)
+  await file.lock(async () => file.write(await signedIn.read()))
+  const processes = [0, 1].map(() => startSignInProcess({ path, baseUrl: server.apiUrl }))
+  const nextOfBoth = () => Promise.all(processes.map(({ next }) => next()))
+  expect(await nextOfBoth()).toEqual(['ready', 'ready'])
+  for (let round = 1; round <= 10; round++) {
+    const holder = startSignInProcess({ path })
+    expect(await holder.next()).toBe('holds')
+    await endToken(file)
+    const before = await generationOf(file)
+    for (const each of processes) each.ask(true)
+    expect(await nextOfBoth()).toEqual(['waits', 'waits'])
+    await holder.kill()
+    expect(await nextOfBoth()).toEqual(['called', 'called'])
+    expect(await generationOf(file)).toBe(before + 1)
+  }
+  await signedIn.write(await file.read())
+  expect(await readdir(join(folder, 'killed'))).toEqual(['token.json'])
+})
+
+test('a process that was renewed and is idle ends by itself', async () => {
+  const path = join(folder, 'idle', 'token.json')
+  const file = tokenFile(path)
+  await file.lock(async () => file.write(await signedIn.read()))
+  await endToken(file)
+  const source = (name: string) => JSON.stringify(import.meta.resolve(`../src/${name}.ts`))
+  const program = `import { listOrganizations, Platform, userToken } from ${source('index')}
+    import { tokenFile } from ${source('node/index')}
+    const store = tokenFile(${JSON.stringify(path)})
+    await listOrganizations(new Platform({ baseUrl: ${JSON.stringify(server.apiUrl)}, credential: userToken({ store }) }))
+    const keeps = process.getActiveResourcesInfo().filter((name) => /Timeout|Pipe/.test(name))
+    process.exitCode = keeps.length === 0 ? 7 : 1`
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', program], { stdio: 'inherit' })
+  expect(await once(child, 'exit')).toEqual([7, null])
+  await signedIn.write(await file.read())
+})
+
+test('nothing that is printed of a store, a credential, a Platform or a sign-in that has begun holds a token', async () => {
+  const file = tokenFile(join(folder, 'printed.json'))
+  await file.write(await signedIn.read())
+  const platform = platformOf(signedIn)
+  await listOrganizations(platform)
+  const { accessToken, refreshToken } = await readStored(signedIn)
+  for (const each of [signedIn, file, userToken({ store: signedIn }), platform, await beginByCode()]) {
+    const printed = `${inspect(each, { depth: 20, showHidden: true })}${JSON.stringify(each)}`
+    for (const token of [accessToken, refreshToken]) expect(printed).not.toContain(token)
+  }
+})
