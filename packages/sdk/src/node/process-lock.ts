@@ -68,12 +68,12 @@ async function readHolder(place: string): Promise<Holder | undefined> {
 /** true: nobody listens there. false: somebody did, and has released the lock or ended in the meantime. */
 const isDead = ({ address }: Holder): Promise<boolean> =>
   new Promise((resolve, reject) => {
-    let wasAlive = false
-    connect(address, () => (wasAlive = true))
+    connect(address)
       .on('error', (error) => {
-        if (wasAlive) return
-        if (['ECONNREFUSED', 'ENOENT'].includes(codeOf(error) ?? '')) resolve(true)
-        else reject(error)
+        const code = codeOf(error)
+        if (code === 'ECONNREFUSED' || code === 'ENOENT') resolve(true)
+        // A reset is the end of a connection, even of one that Node has not yet told of.
+        else if (code !== 'ECONNRESET') reject(error)
       })
       .on('close', () => resolve(false))
       .resume()
