@@ -19,8 +19,7 @@ export function apiKey({
   allowInBrowser?: boolean
 }): Credential {
   if (!id || !secret?.startsWith('svc_secret_')) fail('apiKey needs an id and a secret')
-  if ((globalThis as { document?: unknown }).document && !allowInBrowser)
-    fail('apiKey needs allowInBrowser here')
+  if ((globalThis as { document?: unknown }).document && !allowInBrowser) fail('apiKey needs allowInBrowser here')
   return {
     bind: (platform) =>
       renewing(() =>
