@@ -5,12 +5,12 @@ export interface ImageOptions {
   /** A path of the site, such as `/cats/tabby.jpg`, or an address elsewhere that the site allows. */
   source: string
   /** Pixels, 1–3,840. */
-  width?: number
-  height?: number
+  width?: number | undefined
+  height?: number | undefined
   /** 1–100. */
-  quality?: number
-  format?: 'avif' | 'webp' | 'jpeg' | 'png'
-  fit?: 'cover' | 'contain' | 'inside'
+  quality?: number | undefined
+  format?: 'avif' | 'webp' | 'jpeg' | 'png' | undefined
+  fit?: 'cover' | 'contain' | 'inside' | undefined
 }
 
 /** The URL of an image in another size or format (A §4, managed image URLs). Makes no request. */

@@ -4,6 +4,7 @@ import type { Operation } from './operation.ts'
 import type { Platform } from './platform.ts'
 import { repeat } from './repetition.ts'
 import { prepare } from './request.ts'
+import type { CallOptions } from './sender.ts'
 
 const list = { method: 'GET', path: '/api-keys', query: ['applicationId'], repetition: repeat } as const
 
@@ -14,14 +15,14 @@ const list = { method: 'GET', path: '/api-keys', query: ['applicationId'], repet
 export function tellingLostSecret<D extends { body: { name: string; applicationId: string } }>(
   create: Operation<D, NewApiKey>,
 ): Operation<D, NewApiKey> {
-  const call = async (platform: Platform, params: D, options = {}): Promise<NewApiKey> => {
+  const call = async (platform: Platform, params: D, options: CallOptions = {}): Promise<NewApiKey> => {
     try {
       return await (create as unknown as typeof call)(platform, params, options)
     } catch (error) {
       if (!(error instanceof PlatformError) || error.status !== 409) throw error
       const { name, applicationId } = params.body
       const listed = await platform
-        .send<ListApiKeysResponse>(prepare(platform.baseUrl, list, { applicationId }, {}))
+        .send<ListApiKeysResponse>(prepare(platform.baseUrl, list, { applicationId }, {}), { signal: options.signal })
         .catch(() => undefined)
       throw new PlatformError(`A key ${name} may have been created whose secret was lost: ${error.message}`, {
         status: error.status,

@@ -27,7 +27,7 @@ export function s3Config({ baseUrl, id, secret }: { baseUrl: string; id: string;
  */
 export function openaiConfig(
   platform: Platform,
-  { organizationId, applicationId }: { organizationId?: string; applicationId?: string } = {},
+  { organizationId, applicationId }: { organizationId?: string | undefined; applicationId?: string | undefined } = {},
 ): { baseURL: string; apiKey: () => Promise<string>; defaultHeaders: Record<string, string> } {
   return {
     baseURL: `${platform.baseUrl}/ai/v1`,

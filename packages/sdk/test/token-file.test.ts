@@ -53,12 +53,12 @@ test('a token file replaces what was there: another mode, half a document, the d
 test('whoever reads a token file while it is written finds a whole sign-in', async () => {
   const file = tokenFile(join(folder, 'written.json'))
   await file.write(token)
-  let isWriting = true
+  const write = { isOver: false }
   const writing = (async () => {
     for (let n = 1; n <= 20; n++) await file.write({ ...token, accessToken: 'a'.repeat(n * 10_000), expiresAt: n })
-    isWriting = false
+    write.isOver = true
   })()
-  while (isWriting) expect(await file.read()).toMatchObject({ refreshToken: 'refresh' })
+  while (!write.isOver) expect(await file.read()).toMatchObject({ refreshToken: 'refresh' })
   await writing
   expect(await file.read()).toMatchObject({ expiresAt: 20 })
 })

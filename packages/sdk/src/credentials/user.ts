@@ -38,7 +38,7 @@ const signedOut = (message: string): PlatformError =>
  * clientId: refuses a sign-in of another client. Calls throw TypeError, before a request, where the store holds the sign-in of
  * another platform or client; and PlatformError, for which `needsSignIn` is true, if nobody is signed in or the sign-in has ended.
  */
-export function userToken(options: { store: TokenStore; clientId?: string }): Credential {
+export function userToken(options: { store: TokenStore; clientId?: string | undefined }): Credential {
   refuseUnknown('userToken', options, ['store', 'clientId'])
   const { store, clientId } = options
   if (!store?.lock) fail('userToken needs a store')

@@ -27,16 +27,16 @@ export interface ObjectUpload {
    * once, and needs `contentLength` and `checksumSha256`.
    */
   data: Blob | Uint8Array | ReadableStream<Uint8Array>
-  contentType?: string
-  contentLength?: number
+  contentType?: string | undefined
+  contentLength?: number | undefined
   /** In hexadecimal. */
-  checksumSha256?: string
+  checksumSha256?: string | undefined
   /** Goes on with an upload that was begun before; the data must be the same. */
-  resume?: ResumableUpload
+  resume?: ResumableUpload | undefined
   /** Told once the upload can be gone on with. */
-  onBegun?: (upload: ResumableUpload) => void
-  onProgress?: (progress: { sentBytes: number; totalBytes: number }) => void
-  signal?: AbortSignal
+  onBegun?: ((upload: ResumableUpload) => void) | undefined
+  onProgress?: ((progress: { sentBytes: number; totalBytes: number }) => void) | undefined
+  signal?: AbortSignal | undefined
 }
 
 const MEMBERS =
@@ -85,6 +85,10 @@ export async function uploadObject(platform: Platform, upload: ObjectUpload): Pr
         attempts: 1,
       })
     return object
+  } catch (error) {
+    if (!(error instanceof PlatformError) || error.status !== 410) throw error
+    const { status, operation, attempts, requestId } = error
+    throw new PlatformError(`The upload of ${key} has ended: begin it anew`, { status, operation, attempts, requestId })
   } finally {
     pieces.close()
   }
