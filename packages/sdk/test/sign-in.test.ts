@@ -96,7 +96,7 @@ function withoutWaiting(meanwhile: (ms: number) => void | Promise<void>): number
     void Promise.resolve(meanwhile(ms)).then(work)
     return undefined
   }) as never)
-  onTestFinished(() => void spy.mockRestore())
+  onTestFinished(() => spy.mockRestore())
   return waits
 }
 
@@ -259,7 +259,7 @@ test('a call near the end of a token goes on with it, and takes the token of who
   const [first, before] = [await platform.token(), await generationOf(signedIn)]
   const now = Date.now()
   const clock = vi.spyOn(Date, 'now').mockImplementation(() => now + 250_000)
-  onTestFinished(() => void clock.mockRestore())
+  onTestFinished(() => clock.mockRestore())
   expect(await platform.token()).toBe(first)
   await vi.waitFor(async () => expect(await generationOf(signedIn)).toBe(before + 1), 30_000)
   const { accessToken } = await readStored(signedIn)

@@ -79,7 +79,7 @@ test('an object and a deployment are whole after 20 cuts and a restart of the se
   expect(sha256(await (await fetch(url)).bytes())).toBe(sha256(data))
 
   cable = await newCable()
-  restarted = undefined
+  const again: { restart?: Promise<void> } = {}
   const archive = zipOf([
     { name: 'index.html', content: 'Hello' },
     { name: 'large.bin', content: Buffer.from(data), isStored: true },
@@ -87,9 +87,9 @@ test('an object and a deployment are whole after 20 cuts and a restart of the se
   const deployment = await deployArchive(platform(cable.fetch), {
     deployment: { applicationId },
     archive: new Blob([new Uint8Array(archive)]).stream(),
-    onProgress: ({ step }) => void (step === 'sent' && (restarted ??= restart())),
+    onProgress: ({ step }) => void (step === 'sent' && (again.restart ??= restart())),
   })
-  await restarted
+  await again.restart
   expect([deployment.status, cable.broken()]).toEqual(['ACTIVE', 20])
   const { body } = await visit({ edgeUrl: `http://localhost:${edgePort}` }, new URL(deployment.url).host, '/large.bin')
   expect(sha256(body)).toBe(sha256(data))
