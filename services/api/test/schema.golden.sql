@@ -536,7 +536,6 @@ create table environment_deployment_counts (
   deployments bigint not null,
   environment_id uuid not null,
   status text not null,
-  constraint environment_deployment_counts_environment_id_environments_id_fk FOREIGN KEY (environment_id) REFERENCES environments(id) ON DELETE CASCADE,
   constraint environment_deployment_counts_environment_id_status_pk PRIMARY KEY (environment_id, status)
 );
 

@@ -145,13 +145,11 @@ export const deploymentCounts = pgTable(
   (t) => [primaryKey({ columns: [t.applicationId, t.status] })],
 )
 
-/** The same for an environment. */
+/** The same for an environment. No foreign key: its check would wait for an environment that a promotion holds. */
 export const environmentDeploymentCounts = pgTable(
   'environment_deployment_counts',
   {
-    environmentId: uuid('environment_id')
-      .notNull()
-      .references(() => environments.id, { onDelete: 'cascade' }),
+    environmentId: uuid('environment_id').notNull(),
     status: text().$type<DeploymentStatus>().notNull(),
     deployments: bigint({ mode: 'number' }).notNull(),
   },
