@@ -6,14 +6,25 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { unless } from '@platform/test-runner/task-meta'
+import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { newObjectsUrl } from '@platform/testkit/objects'
-import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { runClient } from '../../../services/api/test/client-process.ts'
 import { visit } from '../../../services/api/test/deploy.ts'
 import { openDice } from '../../../services/api/test/dice.ts'
+import { newOwner } from '../../../services/api/test/scenario.ts'
 import { storageProcess } from '../../../services/api/test/storage-process.ts'
 import { zipOf } from '../../../services/api/test/zip.ts'
-import { apiKey, type Fetch, getObjectAccessUrl, Platform, PlatformError } from '../src/index.ts'
+import {
+  apiKey,
+  createApiKey,
+  createBucket,
+  type Fetch,
+  getObjectAccessUrl,
+  Platform,
+  PlatformError,
+  staticToken,
+} from '../src/index.ts'
 import { deployArchive, DeploymentFailed, type ObjectUpload, uploadObject } from '../src/uploads/index.ts'
 import { startBreakingCable } from './breaking-cable.ts'
 import { type Behaviour, json, type Received, startHostileServer } from './hostile-server.ts'
@@ -29,6 +40,24 @@ function content(bytes: number): Uint8Array<ArrayBuffer> {
 }
 const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
 
+/** A service in this process, for what neither ends nor measures it. */
+let server: TestPlatform
+/** In it: a key and a bucket. */
+let key: { id: string; secret: string }
+let place: { applicationId: string; environment: string; bucket: string }
+beforeAll(async () => {
+  server = await startPlatform()
+  const { token, applicationId } = await newOwner(server)
+  const user = new Platform({ baseUrl: server.apiUrl, credential: staticToken(token) })
+  const scopes = ['network:storage:read', 'network:storage:write']
+  key = await createApiKey(user, { body: { name: 'uploads', applicationId, scopes } })
+  place = { applicationId, environment: 'production', bucket: 'media' }
+  await createBucket(user, { applicationId, environment: 'production', body: { name: 'media' } })
+})
+afterAll(() => server.close())
+const newPlatform = () => new Platform({ baseUrl: server.apiUrl, credential: apiKey(key) })
+
+/** A service in a process of its own. */
 async function startService() {
   const { url } = await newObjectsUrl()
   if (url.startsWith('file:')) onTestFinished(() => rm(fileURLToPath(url), { recursive: true, force: true }))
@@ -96,13 +125,12 @@ test('an object and a deployment are whole after 20 cuts and a restart of the se
 })
 
 test('an upload is gone on with by another Platform, an empty one is stored, and a stream needs its length and hash', async () => {
-  const { start, platform, place } = await startService()
-  await start()
+  const platform = newPlatform()
   const data = content(20_000_000)
   const leaving = new AbortController()
   const reason = new Error('enough')
   let begun: ObjectUpload['resume']
-  const first = uploadObject(platform(), {
+  const first = uploadObject(platform, {
     ...place,
     key: 'resumed',
     data: new Blob([data]),
@@ -112,7 +140,7 @@ test('an upload is gone on with by another Platform, an empty one is stored, and
   })
   await expect(first).rejects.toBe(reason)
   const sent: number[] = []
-  const object = await uploadObject(platform(), {
+  const object = await uploadObject(newPlatform(), {
     ...place,
     key: 'resumed',
     data,
@@ -122,7 +150,7 @@ test('an upload is gone on with by another Platform, an empty one is stored, and
   expect(object.checksumSha256).toBe(sha256(data))
   expect(sent).toEqual([16_777_216, 20_000_000])
 
-  const empty = await uploadObject(platform(), {
+  const empty = await uploadObject(platform, {
     ...place,
     key: 'empty',
     data: new Uint8Array(0),
@@ -134,7 +162,7 @@ test('an upload is gone on with by another Platform, an empty one is stored, and
     checksumSha256: sha256(new Uint8Array(0)),
   })
 
-  const streamed = await uploadObject(platform(), {
+  const streamed = await uploadObject(platform, {
     ...place,
     key: 'streamed',
     data: new Blob([data]).stream(),
@@ -143,8 +171,24 @@ test('an upload is gone on with by another Platform, an empty one is stored, and
   })
   expect(streamed.checksumSha256).toBe(sha256(data))
 
-  const wrong = uploadObject(platform(), { ...place, key: 'wrong', data: content(40), checksumSha256: sha256(data) })
+  const wrong = uploadObject(platform, { ...place, key: 'wrong', data: content(40), checksumSha256: sha256(data) })
   await expect(wrong).rejects.toBeInstanceOf(PlatformError)
+})
+
+test('an upload that has ended is an error that says so', async () => {
+  const leaving = new AbortController()
+  let begun: ObjectUpload['resume']
+  const upload = { ...place, key: 'late', data: content(40) }
+  const onBegun = (told: ObjectUpload['resume']) => {
+    begun = told
+    leaving.abort()
+  }
+  await expect(uploadObject(newPlatform(), { ...upload, signal: leaving.signal, onBegun })).rejects.toThrow()
+  server.clock.advance(8 * 86_400_000)
+  await expect(uploadObject(newPlatform(), { ...upload, resume: begun })).rejects.toMatchObject({
+    status: 410,
+    message: 'The upload of late has ended: begin it anew',
+  })
 })
 
 test('a stream without its length and hash is refused before a request', async () => {
@@ -166,8 +210,6 @@ test(
   '256 MB of a file go up while the process grows by less than 100 MB',
   unless(process.platform === 'linux' ? undefined : 'it reads /proc of Linux'),
   async () => {
-    const { start, origin, key, place } = await startService()
-    await start()
     const folder = await mkdtemp(join(tmpdir(), 'upload-'))
     onTestFinished(() => rm(folder, { recursive: true }))
     const path = join(folder, 'file')
@@ -176,7 +218,7 @@ test(
     const program = fileURLToPath(new URL('upload-process.ts', import.meta.url))
     const printed = await runClient(
       process.execPath,
-      [program, JSON.stringify({ baseUrl: origin, key, place, path })],
+      [program, JSON.stringify({ baseUrl: server.apiUrl, key, place, path })],
       {},
     )
     const { growth, contentLength } = JSON.parse(printed) as { growth: number; contentLength: number }
