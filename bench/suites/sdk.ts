@@ -64,9 +64,8 @@ export const sdkUpload: Suite = {
           let most = 0
           const watching = setInterval(() => (most = Math.max(most, memory())), 20)
           const startedAt = performance.now()
-          const answer = await fetch(origin, { method: 'POST' })
+          const answer = await fetch(origin, { method: 'POST' }).finally(() => clearInterval(watching))
           const took = (performance.now() - startedAt) / 1_000
-          clearInterval(watching)
           if (!answer.ok) throw new Error(`The upload failed: ${await answer.text()}`)
           if (most - before > GROWTH_MB_MAX) throw new Error(`The memory grew by ${Math.round(most - before)} MB`)
           return {

@@ -183,7 +183,7 @@ test('an upload that has ended is an error that says so', async () => {
     begun = told
     leaving.abort()
   }
-  await expect(uploadObject(newPlatform(), { ...upload, signal: leaving.signal, onBegun })).rejects.toThrow()
+  await expect(uploadObject(newPlatform(), { ...upload, signal: leaving.signal, onBegun })).rejects.toThrow('aborted')
   server.clock.advance(8 * 86_400_000)
   await expect(uploadObject(newPlatform(), { ...upload, resume: begun })).rejects.toMatchObject({
     status: 410,
