@@ -1,4 +1,3 @@
-// engines: postgres
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { visit } from '../../../services/api/test/deploy.ts'

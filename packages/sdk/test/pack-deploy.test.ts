@@ -1,4 +1,3 @@
-// engines: postgres
 import { join } from 'node:path'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { afterAll, beforeAll, expect, test } from 'vitest'
