@@ -41,8 +41,13 @@ interface ListenOptions {
   isUpgrade?: (incoming: IncomingMessage) => boolean
 }
 
-/** A drained listener closes its socket, and then its open connections, when it has looked so often in vain for a request. */
+/** A drained listener closes its socket when it has looked so often in vain for a request. */
 const QUIET_LOOKS = 10
+/**
+ * And its open connections after this many. Together they last longer than a busy machine leaves a proxy without CPU: until a
+ * connection is refused, it believes in this server, and what it sends next goes out on a connection that it kept.
+ */
+const QUIET_LOOKS_KEPT_OPEN = 100
 /** Time between two looks. */
 const LOOK_MS = 5
 /**
@@ -152,10 +157,10 @@ export async function listen(
     })
   })
 
-  /** Waits until no request has arrived in ten looks in a row, 5 ms apart, for at most maxMs. */
-  async function untilQuiet(maxMs: number): Promise<void> {
+  /** Waits until no request has arrived in so many looks in a row, 5 ms apart, for at most maxMs. */
+  async function untilQuiet(looksInARow: number, maxMs: number): Promise<void> {
     let spentMs = 0
-    for (let looks = 0; looks < QUIET_LOOKS && spentMs < maxMs;) {
+    for (let looks = 0; looks < looksInARow && spentMs < maxMs;) {
       arrived = 0
       const before = performance.now()
       await sleep(LOOK_MS)
@@ -190,7 +195,7 @@ export async function listen(
   async function closeQuietly(): Promise<void> {
     if (isDraining) {
       held = []
-      await untilQuiet(HELD_MS_MAX)
+      await untilQuiet(QUIET_LOOKS, HELD_MS_MAX)
       // Node accepts one connection in each tick, however many are waiting.
       let accepted = 0
       server.on('connection', () => accepted++)
@@ -208,7 +213,7 @@ export async function listen(
     for (const serve of held?.splice(0) ?? []) serve()
     held = undefined
     if (isDraining) {
-      await untilQuiet(KEPT_OPEN_MS_MAX)
+      await untilQuiet(QUIET_LOOKS_KEPT_OPEN, KEPT_OPEN_MS_MAX)
       do await setImmediate()
       while (closeOneIdle())
     }

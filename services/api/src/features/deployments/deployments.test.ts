@@ -355,7 +355,7 @@ describe('lists', () => {
       narrow.call(token, 'POST /deployments', { applicationId, environment }).then(({ body }) => body as { id: string })
     const rare = await create('preview')
     const { environmentId } = (await narrow.call(token, `GET /deployments/${(await create('production')).id}`)).body
-    // In parts, each of which is far from the time that a statement may take.
+    // In parts: one statement for all of them would run into the statement timeout.
     for (let made = 0; made < 100_000; made += 10_000)
       await db.execute(sql`
         insert into deployments (id, organization_id, application_id, environment_id, seq, status, label, created_by, created_at, updated_at)
