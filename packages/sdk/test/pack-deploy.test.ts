@@ -6,7 +6,7 @@ import { newOwner, type Owner } from '../../../services/api/test/scenario.ts'
 import { listDeploymentFiles, Platform, staticToken } from '../src/index.ts'
 import { folder } from '../src/node/folder.ts'
 import { type PackOptions, planPack, zip } from '../src/pack/index.ts'
-import { deployArchive } from '../src/uploads/index.ts'
+import { deployArchive, deployFolder } from '../src/uploads/index.ts'
 import { type Content, makeFolder } from './pack-folder.ts'
 
 let services: TestPlatform
@@ -110,4 +110,12 @@ test('pages are served with what a link leads to, by names in every alphabet, an
   expect(await get('/latest')).toBe('große Seite')
   const { items } = await listDeploymentFiles(platform, { id })
   expect(items.map(({ path }) => path)).toEqual(['index.html', 'latest.html', 'seite/größe.html'])
+})
+
+test('a deployment shows what deployFolder was told about the commit', async () => {
+  const { applicationId } = ana
+  const source = folder(await makeFolder({ 'index.html': '' }))
+  const git = { commit: '8f3b6f0', branch: 'main', isDirty: true }
+  const { status, git: shown } = await deployFolder(platform, { applicationId, source, git })
+  expect([status, shown]).toEqual(['ACTIVE', { ...git, message: null, pullRequest: null, repository: null }])
 })

@@ -347,7 +347,9 @@ const recipes: Record<string, Recipe> = {
     query: ({ applicationId = '', environment = '' }) => ({ applicationId, environment }),
     filters: ['organizationId'],
   },
-  createDeployment: { body: ({ applicationId, environmentId }) => ({ applicationId, environmentId }) },
+  createDeployment: {
+    body: ({ applicationId, environmentId }) => ({ applicationId, environmentId, git: { branch: 'main' } }),
+  },
   createPartUrl: { body: ({ uploadId }) => ({ uploadId, partNumber: 1 }) },
   completeUpload: { body: ({ uploadId }) => ({ uploadId, parts: [{ partNumber: 1, etag: ETAG_OF_X }] }) },
   listBuildLogs: { query: () => ({ limit: '5' }) },

@@ -473,6 +473,7 @@ create table deployments (
   failure_reason text,
   files_compressed_at timestamp(3) with time zone,
   files_removed_at timestamp(3) with time zone,
+  git jsonb,
   id uuid not null,
   interruptions integer not null default 0,
   label character varying(63) not null,

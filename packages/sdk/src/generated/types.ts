@@ -196,6 +196,17 @@ export type Deployment = {
      * When the deployment was retired. It no longer answers, and its files are removed.
      */
     retiredAt: string | null;
+    /**
+     * Git metadata as the client stated it; null if it sent none.
+     */
+    git: {
+        commit: string | null;
+        branch: string | null;
+        message: string | null;
+        isDirty: boolean | null;
+        pullRequest: number | null;
+        repository: string | null;
+    } | null;
     createdBy: {
         type: 'user' | 'api_key';
         id: string;
@@ -2381,6 +2392,26 @@ export type CreateDeploymentData = {
          * The folder of the archive to deploy, instead of the application’s root directory.
          */
         rootDirectory?: string;
+        /**
+         * Git metadata to show with the deployment. The platform neither fetches nor verifies it. Lengths count characters.
+         */
+        git?: {
+            commit?: string;
+            branch?: string;
+            /**
+             * May have several lines.
+             */
+            message?: string;
+            /**
+             * Whether files differ from the commit.
+             */
+            isDirty?: boolean;
+            pullRequest?: number;
+            /**
+             * An http or https URL without user and password.
+             */
+            repository?: string;
+        };
         /**
          * Not supported yet (400). Upload an archive instead.
          */

@@ -17,12 +17,16 @@ export interface FolderDeployment extends Pick<PackOptions, 'include' | 'prebuil
   environment?: Created['environment'] | undefined
   /** Where the site is below the folder; the application's, where none is given. */
   rootDirectory?: string | undefined
+  /** What the platform shows about the commit. Nothing is read from the folder's repository. */
+  git?: Created['git'] | undefined
   /** What is deployed: `folder(path)` of `@platform/sdk/node`, or `filesSource(files)` of `@platform/sdk/pack`. */
   source: PackSource
   onProgress?: ((progress: { step: 'planned'; plan: PackPlan } | DeploymentProgress) => void) | undefined
 }
 
-const MEMBERS = 'applicationId environment rootDirectory source include prebuilt limits signal onProgress'.split(' ')
+const MEMBERS = 'applicationId environment rootDirectory git source include prebuilt limits signal onProgress'.split(
+  ' ',
+)
 
 /**
  * Deploys a folder: plans what is packed, packs it while it is sent, and follows the deployment to its end. Resolves to the
@@ -32,7 +36,7 @@ const MEMBERS = 'applicationId environment rootDirectory source include prebuilt
  */
 export async function deployFolder(platform: Platform, options: FolderDeployment): Promise<Deployment> {
   refuseUnknown('deployFolder', options, MEMBERS)
-  const { applicationId, environment, source, onProgress, ...packing } = options
+  const { applicationId, environment, git, source, onProgress, ...packing } = options
   const { rootDirectory, signal } = packing
   const plan = await planPack(source, packing)
   onProgress?.({ step: 'planned', plan })
@@ -41,6 +45,7 @@ export async function deployFolder(platform: Platform, options: FolderDeployment
     applicationId,
     ...(environment !== undefined && { environment }),
     ...(rootDirectory !== undefined && { rootDirectory }),
+    ...(git !== undefined && { git }),
   }
   return deployArchive(platform, { deployment, archive, onProgress, signal })
 }

@@ -3,7 +3,7 @@ import { apiKeyScopes, type Scope, scopeCatalogue } from '@platform/auth/scopes'
 import type { Endpoint } from './endpoint.ts'
 
 /** Changes whenever the API does (A §9). */
-const API_VERSION = '0.20.0'
+const API_VERSION = '0.21.0'
 
 const description = `## Authentication
 Send \`Authorization: Bearer <access token>\` with every request: a user's token from the identity provider, or a token that

@@ -4,8 +4,13 @@ import { z } from '@hono/zod-openapi'
 const INSTANT =
   /^([1-9]\d{3}|0[1-9]\d{2}|00[1-9]\d|000[1-9])-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z$/
 
+/** Control characters, as the inside of a character class. */
+const CONTROLS = String.raw`\u0000-\u001F\u007F-\u009F`
+/** The same but for tabs and the ends of lines. */
+const CONTROLS_WITHIN_LINES = String.raw`\u0000-\u0008\u000B\u000C\u000E-\u001F\u007F-\u009F`
+
 /** As a pattern for the document: text that is not blank and has no control characters. */
-const NAME = String.raw`^[^\u0000-\u001F\u007F-\u009F]*[^\s\u0000-\u001F\u007F-\u009F][^\u0000-\u001F\u007F-\u009F]*$`
+const NAME = String.raw`^[^${CONTROLS}]*[^\s${CONTROLS}][^${CONTROLS}]*$`
 
 /** A UUID of any version, in any case (D16). Lower-cased when parsed, as Postgres writes it. */
 export const id = z
@@ -55,6 +60,21 @@ export const text = (bytesMax: number) =>
     .refine(isText, 'Expected text without NUL and lone surrogates')
     .refine((value) => Buffer.byteLength(value) <= bytesMax, `Expected at most ${bytesMax} bytes`)
     .openapi({ maxLength: bytesMax, pattern: '^[^\\u0000]*$' })
+
+function textWithout(controls: string, charactersMax: number) {
+  const allowed = new RegExp(`^[^${controls}]*$`, 'u')
+  return z
+    .string()
+    .refine((text) => text.isWellFormed() && allowed.test(text), 'Expected text without control characters')
+    .refine((text) => Array.from(text).length <= charactersMax, `Expected at most ${charactersMax} characters`)
+    .openapi({ maxLength: charactersMax, pattern: allowed.source })
+}
+
+/** Text of at most `charactersMax` code points without control characters. */
+export const line = (charactersMax: number) => textWithout(CONTROLS, charactersMax)
+
+/** The same, with tabs and ends of lines. */
+export const lines = (charactersMax: number) => textWithout(CONTROLS_WITHIN_LINES, charactersMax)
 
 /** Response text, with an example. */
 export const shown = (example: string) => z.string().openapi({ example })

@@ -79,6 +79,7 @@ describe('creating', () => {
       isCurrent: false,
       failureReason: null,
       retiredAt: null,
+      git: null,
       createdBy: { type: 'user', id: ana.person.userId },
       sizeBytes: null,
       buildDurationMs: null,
@@ -230,6 +231,134 @@ describe('creating', () => {
     const mia = await platform.person()
     await setMember(platform.api, ana.organizationId, mia.userId, 'MEMBER')
     expect((await create({ token: await mia.token(everyScope), applicationId: ana.applicationId })).status).toBe(201)
+  })
+})
+
+describe('what a client states about its commit (D122)', () => {
+  const git = {
+    commit: '8f3b6f0c2d1e4a59b7c8d9e0f1a2b3c4d5e6f708',
+    branch: 'feature/größe',
+    message: 'Show the total\n\n\t- before paying\r\n<script>',
+    isDirty: false,
+    pullRequest: 42,
+    repository: 'https://git.example.com:8443/acme/shop.git?x=a@b',
+  }
+  const unset = {
+    commit: null,
+    branch: null,
+    message: null,
+    isDirty: null,
+    pullRequest: null,
+    repository: null,
+  }
+  /** Not `ana`, whose quota the other tests use. */
+  let bea: Owner
+  beforeAll(async () => {
+    bea = await newOwner(platform)
+  })
+
+  test.each(['user', 'key'] as const)(
+    'is shown by its deployment, alone and in lists, from then on: as a %s sent it',
+    async (kind) => {
+      const owner = await newOwner(platform)
+      const scopes = ['network:deployments:trigger', 'network:deployments:read']
+      const token = kind === 'user' ? owner.token : (await newKey(platform, owner, scopes)).token
+      const by = { token, applicationId: owner.applicationId }
+      const whole = await create(by, { git })
+      expect([whole.status, whole.body.git]).toEqual([201, git])
+      const part = await create(by, { git: { branch: '', isDirty: true } })
+      expect(part.body.git).toEqual({ ...unset, branch: '', isDirty: true })
+      const id = whole.body.id as string
+      expect(await get(id, by)).toEqual(whole.body)
+      for (const query of ['', `?applicationId=${owner.applicationId}`, `?environment=production`]) {
+        const { body } = await platform.call(token, `GET /deployments${query}`)
+        expect(body.items).toEqual([part.body, whole.body])
+      }
+      expect((await step(id, 'cancel', undefined, by)).body.git).toEqual(git)
+    },
+  )
+
+  test.each([{}, { git: {} }])('is null where nothing was sent: %j', async (more) => {
+    const { status, body } = await create(bea, more)
+    expect([status, body.git]).toEqual([201, null])
+    expect((await get(body.id as string, bea)).git).toBeNull()
+  })
+
+  test('is null of a deployment from before there was such a thing', async () => {
+    const id = await newDeployment(bea, { git })
+    await put(id, { git: null })
+    expect((await get(id, bea)).git).toBeNull()
+  })
+
+  test.each([
+    { commit: 'f'.repeat(64) },
+    { branch: 'ü'.repeat(254) + '😀' },
+    { message: '😀'.repeat(1_000) },
+    { pullRequest: 1 },
+    { pullRequest: 2_147_483_647 },
+    { repository: `http://x/${'y'.repeat(2_039)}` },
+    { repository: 'https://[::1]/acme/shop' },
+  ])('may be as long as the limits say, counted in characters (%#)', async (sent) => {
+    const { status, body } = await create(bea, { git: sent })
+    expect([status, body.git]).toEqual([201, { ...unset, ...sent }])
+  })
+
+  test.each<[property: string, sent: unknown]>([
+    ['/git/commit', { commit: 'f'.repeat(65) }],
+    ['/git/commit', { commit: 'a\nb' }],
+    ['/git/commit', { commit: null }],
+    ['/git/branch', { branch: 'x'.repeat(256) }],
+    ['/git/branch', { branch: 'a\u0000' }],
+    ['/git/branch', { branch: 'a\u0085' }],
+    ['/git/branch', { branch: '\ud800' }],
+    ['/git/branch', { branch: ['main'] }],
+    ['/git/message', { message: 'x'.repeat(1_001) }],
+    ['/git/message', { message: 'a\u0000' }],
+    ['/git/message', { message: '\u001b[2J' }],
+    ['/git/isDirty', { isDirty: 'true' }],
+    ['/git/pullRequest', { pullRequest: 0 }],
+    ['/git/pullRequest', { pullRequest: 1.5 }],
+    ['/git/pullRequest', { pullRequest: '42' }],
+    ['/git/pullRequest', { pullRequest: 2_147_483_648 }],
+    ['/git/repository', { repository: `http://x/${'y'.repeat(2_040)}` }],
+    ['/git/repository', { repository: '' }],
+    ['/git/repository', { repository: 'acme/shop' }],
+    ['/git/repository', { repository: 'git@git.example.com:acme/shop.git' }],
+    ['/git/repository', { repository: 'ssh://git.example.com/acme/shop' }],
+    ['/git/repository', { repository: 'javascript:alert(1)//https://x' }],
+    ['/git/repository', { repository: 'https://ci:token@git.example.com/acme/shop' }],
+    ['/git/repository', { repository: 'https://ci@git.example.com/acme/shop' }],
+    ['/git/repository', { repository: 'https:///acme/shop' }],
+    ['/git/repository', { repository: 'https://git.example.com:x/acme/shop' }],
+    ['/git/repository', { repository: ' https://git.example.com/acme/shop' }],
+    ['/git/repository', { repository: 'https://git.example.com/acme shop' }],
+    ['/git/tag', { tag: 'v1' }],
+    ['/git', 'main'],
+    ['/git', []],
+    ['/git', null],
+  ])('is refused with the whole creation, naming %s (%#)', async (property, sent) => {
+    const { status, body } = await create(bea, { git: sent })
+    expect([status, body.on, body.property]).toEqual([422, 'body', property])
+  })
+
+  test('is part of what a repeat must have in common with the request before it (A §1)', async () => {
+    const owner = await newOwner(platform)
+    const repeat = (sent: object) =>
+      platform.call(
+        owner.token,
+        'POST /deployments',
+        { applicationId: owner.applicationId, git: sent },
+        { 'idempotency-key': 'one' },
+      )
+    const first = await repeat(git)
+    const second = await repeat(git)
+    expect([first.status, second.status, second.text]).toEqual([201, 201, first.text])
+    expect((await repeat({ ...git, pullRequest: 43 })).status).toBe(422)
+    expect((await platform.call(owner.token, 'GET /deployments')).body.total).toBe(1)
+  })
+
+  test('does not make a source of it: gitSource is refused beside it', async () => {
+    expect((await create(bea, { git, gitSource: { repository: git.repository } })).status).toBe(400)
   })
 })
 

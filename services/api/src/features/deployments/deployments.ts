@@ -13,6 +13,7 @@ import { applications, environments } from '../applications/table.ts'
 import { members, organizations } from '../organizations/table.ts'
 import { quotaOf } from '../products/quotas.ts'
 import { requireBillable } from './billing.ts'
+import type { GitMetadata } from './git-metadata.ts'
 import { type Deployment, deploymentColumns, type ListReach } from './reach.ts'
 import { shownDeployment, type ShownDeployment } from './shown-deployment.ts'
 import { deploymentCounts, deployments, type DeploymentStatus, environmentDeploymentCounts } from './table.ts'
@@ -71,7 +72,7 @@ export async function createDeployment(
   deps: Pick<Deps, 'db' | 'now' | 'appsUrl'>,
   by: Actor,
   { application, environment }: { application: Application; environment: Environment },
-  rootDirectory: string | undefined,
+  { rootDirectory, git }: { rootDirectory: string | undefined; git: GitMetadata | null },
 ): Promise<ShownDeployment> {
   refuseClimbing(rootDirectory)
   const { organizationId } = application
@@ -110,6 +111,7 @@ export async function createDeployment(
             status: 'PENDING',
             label,
             rootDirectory: rootDirectory ?? null,
+            git,
             createdBy: by.kind === 'user' ? { type: 'user', id: by.userId } : { type: 'api_key', id: by.keyId },
             createdAt: time,
             updatedAt: time,

@@ -10,6 +10,7 @@ import { requireStreamAuthority } from '../streams/stream-authority.ts'
 import { placeToFollowFrom } from './build-log-feed.ts'
 import { buildLogPage } from './build-log-page.ts'
 import { createDeployment, deploymentsPage } from './deployments.ts'
+import { gitMetadataOf, sentGit, shownGit } from './git-metadata.ts'
 import { PART_NUMBER_MAX } from './part-url.ts'
 import { cancelDeployment, promoteDeployment } from './promote.ts'
 import { reachDeployment, reachDeploymentList } from './reach.ts'
@@ -40,6 +41,7 @@ const Deployment = z
     retiredAt: instant
       .nullable()
       .openapi({ description: 'When the deployment was retired. It no longer answers, and its files are removed.' }),
+    git: shownGit.nullable().openapi({ description: 'Git metadata as the client stated it; null if it sent none.' }),
     createdBy: z.object({ type: z.enum(['user', 'api_key']), id: shown('0199a3f0-5b7c-7cc0-9d3f-2f6f5c1b7a10') }),
     sizeBytes: bytes.nullable().openapi({ description: 'Total size of the files it serves.' }),
     buildDurationMs: z.number().int().min(0).nullable().openapi({ example: 840 }),
@@ -156,6 +158,10 @@ export const deploymentEndpoints = [
           description: 'The folder of the archive to deploy, instead of the application’s root directory.',
           example: 'apps/shop',
         }),
+        git: sentGit.optional().openapi({
+          description:
+            'Git metadata to show with the deployment. The platform neither fetches nor verifies it. Lengths count characters.',
+        }),
         // Only its presence counts; it may be nested too deeply to serialize again.
         gitSource: z
           .unknown()
@@ -163,7 +169,13 @@ export const deploymentEndpoints = [
           .optional()
           .openapi({ type: 'object', description: 'Not supported yet (400). Upload an archive instead.', example: {} }),
       })
-      .openapi({ example: { applicationId: '0199a3f0-5b7c-7cc0-9d3f-2f6f5c1b7a10', environment: 'preview' } }),
+      .openapi({
+        example: {
+          applicationId: '0199a3f0-5b7c-7cc0-9d3f-2f6f5c1b7a10',
+          environment: 'preview',
+          git: { commit: '8f3b6f0c2d1e4a59b7c8d9e0f1a2b3c4d5e6f708', branch: 'feature/checkout', pullRequest: 42 },
+        },
+      }),
     async reach(call) {
       const application = await reachApplication(call, call.body.applicationId)
       await requireApplicationProduct(call.deps, 'network', application.id)
@@ -176,7 +188,10 @@ export const deploymentEndpoints = [
     fails: [402, 404],
     handle({ deps, actor, target, body }) {
       if (body.gitSource !== undefined) throw new BadRequest('gitSource is not supported yet: upload an archive')
-      return createDeployment(deps, actor, target, body.rootDirectory)
+      return createDeployment(deps, actor, target, {
+        rootDirectory: body.rootDirectory,
+        git: gitMetadataOf(body.git),
+      })
     },
   }),
   endpoint({

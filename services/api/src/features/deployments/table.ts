@@ -19,6 +19,7 @@ import {
 } from 'drizzle-orm/pg-core'
 import { applications, environments } from '../applications/table.ts'
 import { organizations } from '../organizations/table.ts'
+import type { GitMetadata } from './git-metadata.ts'
 
 /** Text sorted by its bytes. */
 export const pathText = customType<{ data: string }>({ dataType: () => 'text collate "C"' })
@@ -64,6 +65,8 @@ export const deployments = pgTable(
     label: varchar({ length: 63 }).notNull(),
     /** null: the application's root directory at the time of its build. */
     rootDirectory: text('root_directory'),
+    /** What the client that created it states about its commit: never fetched, never trusted (D122). null: nothing. */
+    git: jsonb().$type<GitMetadata>(),
     createdBy: jsonb('created_by').$type<{ type: 'user' | 'api_key'; id: string }>().notNull(),
     failureReason: text('failure_reason'),
     /** Incremented by each worker that claims it; writes of earlier attempts no longer match. */
