@@ -5,5 +5,14 @@ export {
   finishCodeSignIn,
   type FinishOptions,
 } from './code.ts'
-export { type DeviceCode, signInByDevice, type DeviceSignInOptions } from './device.ts'
+export {
+  beginDeviceSignIn,
+  type BeginDeviceOptions,
+  type DeviceSignIn,
+  type DeviceSignInOptions,
+  finishDeviceSignIn,
+  type FinishDeviceOptions,
+  signInByDevice,
+} from './device.ts'
 export { signOut } from './sign-out.ts'
+export { type Claims, userInfo } from './user-info.ts'

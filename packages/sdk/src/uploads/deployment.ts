@@ -18,14 +18,18 @@ import { sendSigned } from './send-signed.ts'
 export type DeploymentProgress =
   | { step: 'created'; deployment: Deployment }
   | { step: 'sent'; sentBytes: number }
+  /** The archive is there: from now on the platform works by itself. */
+  | { step: 'complete' }
   | { step: 'log'; line: BuildLog }
   | { step: 'status'; status: Deployment['status'] }
 
 export interface ArchiveDeployment {
-  /** What POST /deployments takes: `applicationId`, and perhaps `environment` and `rootDirectory`. */
+  /** What POST /deployments takes: `applicationId`, and perhaps `environment`, `rootDirectory` and `git`. */
   deployment: CreateDeploymentData['body']
   /** A zip, read once. */
   archive: ReadableStream<Uint8Array>
+  /** False ends once the archive is uploaded, with the deployment as it is then. Default: true. */
+  wait?: boolean | undefined
   onProgress?: ((progress: DeploymentProgress) => void) | undefined
   signal?: AbortSignal | undefined
 }
@@ -54,7 +58,7 @@ const LINES = 20
  */
 export async function deployArchive(
   platform: Platform,
-  { deployment: body, archive, onProgress, signal }: ArchiveDeployment,
+  { deployment: body, archive, wait = true, onProgress, signal }: ArchiveDeployment,
 ): Promise<Deployment> {
   const created = await createDeployment(platform, { body }, { ...patient, signal })
   onProgress?.({ step: 'created', deployment: created })
@@ -68,7 +72,19 @@ export async function deployArchive(
     return { partNumber, etag }
   })
   await completeUpload(platform, { id, body: { uploadId, parts } }, { ...patient, signal })
+  onProgress?.({ step: 'complete' })
+  return wait
+    ? followDeployment(platform, { id, onProgress, signal })
+    : getDeployment(platform, { id }, { ...patient, signal })
+}
 
+/**
+ * Follows a deployment to its end. Resolves to it once it is ACTIVE; throws DeploymentFailed, or PlatformError.
+ */
+async function followDeployment(
+  platform: Platform,
+  { id, onProgress, signal }: { id: string } & Pick<ArchiveDeployment, 'onProgress' | 'signal'>,
+): Promise<Deployment> {
   const lines: BuildLog[] = []
   for await (const happened of follow(streamBuildLog, platform, { id }, { signal })) {
     if (happened.event === 'log') {

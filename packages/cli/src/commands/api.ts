@@ -1,0 +1,123 @@
+import * as sdk from '@platform/sdk'
+import type { Context } from '../context.ts'
+import { type Outcome, refuse } from '../outcome.ts'
+import { nearest } from '../values.ts'
+
+interface ApiOptions {
+  method: string
+  path: string
+  body?: string | undefined
+  paginate: boolean
+}
+
+type AnyOperation = sdk.Operation<object, unknown>
+type AnyCall = (platform: sdk.Platform, params: object, options: object) => Promise<unknown>
+type AnyList = sdk.Operation<object, { items: unknown[] }>
+
+const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
+
+/** Every operation of the API. */
+const operations: readonly AnyOperation[] = (Object.values(sdk) as unknown[]).filter(
+  (each): each is AnyOperation => typeof each === 'function' && 'spec' in each,
+)
+
+/** The members of a path that matches a template; undefined if it does not. */
+function match(template: string, path: string): Record<string, string> | undefined {
+  const names = [...template.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
+  const pattern = template.replace(/[.*+?^$()|[\]\\]/g, '\\$&').replace(/\{\w+\}/g, '([^/]+)')
+  const found = new RegExp(`^${pattern}$`).exec(path)
+  if (!found) return undefined
+  return Object.fromEntries(names.map((name, index) => [name, decodeURIComponent(found[index + 1] ?? '')]))
+}
+
+/** Finds the operation of a method and a path. A path without members comes before one with. */
+function findOperation(method: string, path: string): { operation: AnyOperation; params: Record<string, string> } {
+  const found = operations
+    .filter(({ spec }) => spec.method === method)
+    .flatMap((operation) => {
+      const params = match(operation.spec.path, path)
+      return params ? [{ operation, params }] : []
+    })
+  const best = found.toSorted((a, b) => Object.keys(a.params).length - Object.keys(b.params).length)[0]
+  if (best) return best
+  const others = operations.filter(({ spec }) => match(spec.path, path)).map(({ spec }) => spec.method)
+  if (others.length > 0) refuse(`${path} takes no ${method}: expected ${others.join(' or ')}`)
+  const meant = nearest(
+    path,
+    operations.filter(({ spec }) => spec.method === method).map(({ spec }) => spec.path),
+  )
+  return refuse(`The API has no ${path}${meant === undefined ? '' : ` (Did you mean ${meant}?)`}`)
+}
+
+async function bodyOf({ world }: Context, given: string | undefined): Promise<unknown> {
+  if (given === undefined) return undefined
+  let text = given
+  if (given === '-') {
+    const chunks: Buffer[] = []
+    for await (const chunk of world.stdin) chunks.push(chunk as Buffer)
+    text = Buffer.concat(chunks).toString()
+  }
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    return refuse('--body is no JSON')
+  }
+}
+
+/** Calls an operation as the SDK does, with its repetitions. */
+export async function api(
+  context: Context,
+  { method: given, path: address, body: text, paginate }: ApiOptions,
+): Promise<Outcome> {
+  const method = given.toUpperCase()
+  if (!METHODS.includes(method)) refuse(`"${given}" is no method: expected ${METHODS.join(', ')}`)
+  if (!address.startsWith('/') || address.startsWith('//'))
+    refuse(`"${address}" is no path: expected one such as /applications`)
+  const url = new URL(address, 'http://platform.invalid')
+  const { operation, params } = findOperation(method, url.pathname)
+  const query: Record<string, string> = {}
+  for (const [name, value] of url.searchParams) {
+    const { query: names } = operation.spec
+    if (!names.includes(name)) {
+      const meant = nearest(name, names)
+      refuse(`${operation.spec.path} takes no "${name}"${meant ? ` (Did you mean ${meant}?)` : ''}`)
+    }
+    query[name] = value
+  }
+  const body = await bodyOf(context, text)
+  const platform = await context.platform()
+  const call = { ...params, ...query, ...(body !== undefined && { body }) }
+  if (operation.spec.path.endsWith('/stream')) return stream(context, platform, operation, call)
+  if (paginate) {
+    if (operation.spec.paging === undefined) refuse(`${method} ${operation.spec.path} answers no list`)
+    const items: unknown[] = []
+    for await (const item of sdk.all(operation as unknown as AnyList, platform, call, context.call)) items.push(item)
+    return { data: items, text: JSON.stringify(items, undefined, 2) }
+  }
+  const answer = await (operation as unknown as AnyCall)(platform, call, context.call)
+  if (answer instanceof Blob) {
+    if (context.output.isJson) return { data: { bytes: answer.size, type: answer.type } }
+    await context.output.bytes(new Uint8Array(await answer.arrayBuffer()))
+    return { data: null }
+  }
+  const shown =
+    typeof answer === 'string' ? answer : answer === undefined ? undefined : JSON.stringify(answer, undefined, 2)
+  return { data: answer ?? null, text: shown }
+}
+
+async function stream(
+  context: Context,
+  platform: sdk.Platform,
+  operation: AnyOperation,
+  call: object,
+): Promise<Outcome> {
+  let events = 0
+  const followed = sdk.follow(operation as unknown as sdk.Operation<object, string>, platform, call, {
+    signal: context.signal,
+  })
+  for await (const { event, id, data } of followed) {
+    events++
+    context.output.event({ type: event, ...(id !== undefined && { id }), data }, JSON.stringify(data))
+  }
+  return { data: { events } }
+}

@@ -1,0 +1,209 @@
+import { cancelDeployment, type Deployment, isNotFound, listDeploymentHostnames, PlatformError } from '@platform/sdk'
+import { folder as folderSource } from '@platform/sdk/node'
+import { type PackPlan, planPack, zip } from '@platform/sdk/pack'
+import { deployArchive, DeploymentFailed, packLimits } from '@platform/sdk/uploads'
+import type { Context, EnvironmentSlug } from '../context.ts'
+import { explain } from '../failure.ts'
+import { type Checkout, readCheckout } from '../git.ts'
+import { CommandFailure, type Next, type Outcome, refuse } from '../outcome.ts'
+import { type Place, reachPlace, readApplications } from '../places.ts'
+import { bytesText, shellWord } from '../visible-text.ts'
+import { checkFolder } from './link.ts'
+
+interface DeployOptions {
+  folder?: string | undefined
+  app?: string | undefined
+  prod: boolean
+  preview: boolean
+  prebuilt: boolean
+  dryRun: boolean
+  include?: readonly string[] | undefined
+  wait: boolean
+}
+
+const LEFT_SHOWN = 20
+
+/** Deploys a folder, and follows the deployment to its end. */
+export async function deploy(context: Context, options: DeployOptions): Promise<Outcome> {
+  const { output, world, signal } = context
+  const startedAt = performance.now()
+  if (options.prod && options.preview) refuse('--prod and --preview name two environments: give one of them')
+  const environment: EnvironmentSlug = options.preview ? 'preview' : 'production'
+  const folder = await checkFolder(context, options.folder)
+  if (options.dryRun) return dryRun(context, folder, options)
+
+  const place = await reachPlace(context, { app: options.app, folder, command: typed(options) })
+  const [checkout, known] = await Promise.all([readCheckout(folder, world.env), lookAt(context, place)])
+  const plan = await planOf(folder, options, { ...known, signal })
+  showPlan(context, plan, options)
+  checkPlan(plan)
+  if (checkout) showCheckout(context, checkout)
+
+  const platform = await context.platform()
+  let created: Deployment | undefined
+  let isSent = false
+  const deployment = await deployArchive(platform, {
+    deployment: { applicationId: place.applicationId, environment, ...(checkout && { git: checkout.git }) },
+    archive: zip(plan),
+    wait: options.wait,
+    signal,
+    onProgress(progress) {
+      if (progress.step === 'created') {
+        created = progress.deployment
+        output.note(`Deployment ${created.id} to ${environment}`)
+      } else if (progress.step === 'sent') output.progress(`Sent ${bytesText(progress.sentBytes)}`)
+      else if (progress.step === 'complete') isSent = true
+      else if (progress.step === 'log') output.note(progress.line.message)
+      else output.note(output.styled('dim', progress.status))
+    },
+  }).catch(async (error: unknown) => {
+    throw await explainEnd(context, error, { created, isSent })
+  })
+
+  const data = { ...deployment, ...described(plan), durationMs: Math.round(performance.now() - startedAt) }
+  if (!options.wait)
+    return {
+      data: { ...data, addresses: [deployment.url] },
+      text: deployment.url,
+      next: [{ command: `logs ${deployment.id} --build --follow`, when: 'follow it' }],
+    }
+  const addresses = await addressesOf(context, deployment)
+  for (const address of addresses)
+    if (address !== deployment.url) output.note(`Served at ${output.styled('cyan', address)}`)
+  const next: Next[] =
+    addresses.length > 1
+      ? [{ command: `rollback --app ${place.applicationId} --env ${environment}`, when: 'go back' }]
+      : []
+  return { data: { ...data, addresses }, text: deployment.url, next }
+}
+
+/** The command as it was typed, to be typed again with more. */
+const typed = ({ folder, preview, prebuilt, include = [], wait }: DeployOptions): string =>
+  [
+    'deploy',
+    ...(folder === undefined ? [] : [shellWord(folder)]),
+    ...(preview ? ['--preview'] : []),
+    ...(prebuilt ? ['--prebuilt'] : []),
+    ...include.map((path) => `--include ${shellWord(path)}`),
+    ...(wait ? [] : ['--no-wait']),
+  ].join(' ')
+
+interface Known {
+  rootDirectory?: string | undefined
+  limits?: Awaited<ReturnType<typeof packLimits>> | undefined
+}
+
+/** What the application and its organization say of archives. A key may be told neither: then the platform says it. */
+async function lookAt(context: Context, place: Place): Promise<Known> {
+  const { organizationId } = place
+  const unlessForbidden = (error: unknown) => {
+    if (error instanceof PlatformError && error.status === 403) return undefined
+    throw error
+  }
+  const application =
+    place.application ??
+    (await readApplications(context, organizationId).catch(unlessForbidden))?.find(
+      ({ id }) => id === place.applicationId,
+    )
+  if (!application && organizationId !== undefined)
+    throw new CommandFailure(
+      'not_found',
+      `The application ${place.applicationId}, which this folder is linked to, is not in your reach`,
+      {
+        next: [{ command: 'link', when: 'link the folder to another one' }],
+      },
+    )
+  const limits =
+    organizationId === undefined
+      ? undefined
+      : await packLimits(await context.platform(), { organizationId }, context.call).catch(unlessForbidden)
+  return { rootDirectory: application?.rootDirectory ?? undefined, limits }
+}
+
+const planOf = (
+  folder: string,
+  { prebuilt, include }: DeployOptions,
+  more: Known & { signal: AbortSignal },
+): Promise<PackPlan> => planPack(folderSource(folder), { prebuilt, ...(include && { include }), ...more })
+
+/** What a plan sends, for the document. */
+const described = ({ files, bytes, left }: PackPlan) => ({ files: files.length, bytes, left })
+
+function showPlan({ output }: Context, { files, bytes, left }: PackPlan, { include = [] }: DeployOptions): void {
+  output.note(`${files.length} files, ${bytesText(bytes)}`)
+  for (const { path, why } of left.slice(0, LEFT_SHOWN)) output.note(output.styled('dim', `Left out: ${path} (${why})`))
+  if (left.length > LEFT_SHOWN)
+    output.note(output.styled('dim', `and ${left.length - LEFT_SHOWN} more; --dry-run --json lists all`))
+  const [first] = left
+  if (first && include.length === 0)
+    output.note(output.styled('dim', `--include ${shellWord(first.path)} would send it`))
+}
+
+/** Throws a failure for what the platform would refuse. */
+function checkPlan({ refusals, tooLarge, files }: PackPlan): void {
+  const [first] = refusals
+  if (first === undefined && files.length > 0) return
+  throw new CommandFailure('usage', first === undefined ? 'There is no file to deploy' : refusals.join('\n'), {
+    data: { refusals, tooLarge },
+    hint: 'Nothing was sent.',
+  })
+}
+
+function showCheckout({ output }: Context, { git, changes }: Checkout): void {
+  const at = `${git.commit?.slice(0, 8)}${git.branch ? ` on ${git.branch}` : ''}`
+  output.note(
+    changes > 0 ? `Deploying the folder as it is: ${at} with ${changes} uncommitted changes` : `Deploying ${at}`,
+  )
+}
+
+async function dryRun(context: Context, folder: string, options: DeployOptions): Promise<Outcome> {
+  const plan = await planOf(folder, options, { signal: context.signal })
+  const paths = plan.files.map(({ path }) => path)
+  if (!context.output.isJson) showPlan(context, plan, options)
+  checkPlan(plan)
+  return { data: { ...described(plan), paths, sent: false }, text: paths.join('\n') }
+}
+
+/** Where visitors find a deployment: its own address, and those of its environment while they serve it. */
+async function addressesOf(context: Context, { id, url }: Deployment): Promise<string[]> {
+  const { items } = await listDeploymentHostnames(await context.platform(), { id }, context.call)
+  return [...new Set([url, ...items.filter(({ active }) => active).map((hostname) => hostname.url)])]
+}
+
+/** Says what became of a deployment that did not end well, and cancels it where nothing would ever come of it. */
+async function explainEnd(
+  context: Context,
+  error: unknown,
+  { created, isSent }: { created: Deployment | undefined; isSent: boolean },
+): Promise<unknown> {
+  if (error instanceof DeploymentFailed || !created) return error
+  const { id } = created
+  if (isSent) {
+    const failure = explain(error, context.signal)
+    return new CommandFailure(failure.reason, `${failure.message}: the build goes on`, {
+      hint: failure.hint,
+      requestId: failure.requestId,
+      data: { id },
+      next: [
+        { command: `logs ${id} --build --follow`, when: 'follow it' },
+        { command: `cancel ${id}`, when: 'stop it' },
+      ],
+    })
+  }
+  const failure = explain(error, context.signal)
+  // The signal has ended: this call has its own time.
+  const isCancelled = await cancelDeployment(await context.platform(), { id }, { timeoutMs: 5_000 }).then(
+    () => true,
+    (reason: unknown) => isNotFound(reason),
+  )
+  return new CommandFailure(
+    failure.reason,
+    isCancelled ? `${failure.message}: the deployment was cancelled` : failure.message,
+    {
+      hint: failure.hint,
+      requestId: failure.requestId,
+      data: { ...(failure.data as object | undefined), id },
+      next: failure.next,
+    },
+  )
+}

@@ -1,0 +1,52 @@
+import { spawn } from 'node:child_process'
+import { constants } from 'node:os'
+import { pullVariables } from '@platform/sdk'
+import type { Context, EnvironmentSlug } from '../context.ts'
+import { CommandFailure, type Outcome } from '../outcome.ts'
+import { reachPlace } from '../places.ts'
+
+interface RunOptions {
+  words: readonly string[]
+  app?: string | undefined
+  env?: EnvironmentSlug | undefined
+}
+
+/** Runs a command with the variables of an environment. Its exit code is the command's. */
+export async function runWith(
+  context: Context,
+  { words: [command = '', ...args], app, env = 'preview' }: RunOptions,
+): Promise<Outcome> {
+  const { world, output } = context
+  const { applicationId } = await reachPlace(context, { app, command: 'env run' })
+  const { items, omittedSensitive } = await pullVariables(
+    await context.platform(),
+    { id: applicationId, environment: env },
+    context.call,
+  )
+  const sensitive = omittedSensitive > 0 ? `, without ${omittedSensitive} sensitive ones` : ''
+  output.note(`Running with ${items.length} variables of ${env}${sensitive}`)
+  const child = spawn(command, args, {
+    cwd: world.cwd,
+    stdio: 'inherit',
+    env: { ...world.env, ...Object.fromEntries(items.map(({ key, value }) => [key, value])) },
+  })
+  // In a terminal Ctrl-C has reached the child too; whoever sends a signal to this process alone means the child.
+  const pass = (): void => void child.kill(world.signal.reason as NodeJS.Signals)
+  world.signal.addEventListener('abort', pass)
+  try {
+    const exitCode = await new Promise<number>((resolve, reject) => {
+      child.on('error', (error: NodeJS.ErrnoException) =>
+        reject(
+          new CommandFailure(
+            error.code === 'ENOENT' ? 'usage' : 'failed',
+            `${command} cannot be run: ${error.code === 'ENOENT' ? 'there is no such program' : error.message}`,
+          ),
+        ),
+      )
+      child.on('close', (code, signal) => resolve(code ?? 128 + (signal ? constants.signals[signal] : 0)))
+    })
+    return { data: null, exitCode }
+  } finally {
+    world.signal.removeEventListener('abort', pass)
+  }
+}

@@ -1,0 +1,81 @@
+import { stat } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { makeApplication } from '../choose-application.ts'
+import { type Context, slugsOf } from '../context.ts'
+import { type Outcome, refuse } from '../outcome.ts'
+import { applicationOfKey, reachPlace, readApplications } from '../places.ts'
+import { removeProject, writeProject } from '../project.ts'
+import { shellWord } from '../visible-text.ts'
+
+/** The folder that an argument names. Throws a failure unless it is one. */
+export async function checkFolder({ world }: Context, given = '.'): Promise<string> {
+  const folder = resolve(world.cwd, given)
+  const stats = await stat(folder).catch(() => undefined)
+  return stats?.isDirectory()
+    ? folder
+    : refuse(`"${given}" is no folder: ${stats ? 'it is a file' : 'there is none of that name'}`)
+}
+
+interface LinkOptions {
+  folder?: string | undefined
+  app?: string | undefined
+  create?: string | undefined
+  org?: string | undefined
+}
+
+/** Links a folder to an application. Twice is once. */
+export async function link(context: Context, { folder: given, app, create, org }: LinkOptions): Promise<Outcome> {
+  const folder = await checkFolder(context, given)
+  if (app !== undefined && create !== undefined)
+    refuse('--app names an application that is there, and --create makes one: give one of them')
+  const shown = given === undefined ? '' : ` ${shellWord(given)}`
+  if (create !== undefined) {
+    const application = await makeApplication(context, {
+      name: create,
+      org,
+      command: `link${shown} --create ${shellWord(create)}`,
+    })
+    return linked(folder, application.organizationId, application.id, slugsOf(application))
+  }
+  // A link that is there is no answer to this question.
+  const place =
+    app === undefined && (await applicationOfKey(context)) === undefined
+      ? await choose(context, folder, `link${shown}`)
+      : await reachPlace(context, { app, folder, command: `link${shown}` })
+  const application =
+    place.application ?? (await readApplications(context)).find(({ id }) => id === place.applicationId)
+  if (!application) refuse(`The application ${place.applicationId} is not in reach`)
+  return linked(folder, application.organizationId, application.id, slugsOf(application))
+}
+
+async function choose(context: Context, folder: string, command: string) {
+  const applications = await readApplications(context)
+  if (!context.isInteractive)
+    context.needInput('Which application?', [
+      ...applications
+        .slice(0, 10)
+        .map((each) => ({
+          command: `${command} --app ${slugsOf(each)}`,
+          when: `${each.name} of ${each.organization.name}`,
+        })),
+      { command: `${command} --create ${shellWord(folder.split('/').at(-1) || 'app')}`, when: 'create one' },
+    ])
+  const { chooseApplication } = await import('../choose-application.ts')
+  return chooseApplication(context, folder, applications)
+}
+
+async function linked(folder: string, organizationId: string, applicationId: string, name: string): Promise<Outcome> {
+  const files = await writeProject(folder, { organizationId, applicationId })
+  return {
+    data: { organizationId, applicationId, files },
+    text: [`Linked ${folder} to ${name}`, ...files.map((path) => `Wrote ${path}`)].join('\n'),
+    next: [{ command: 'deploy', when: 'deploy it' }],
+  }
+}
+
+/** Removes the link of a folder. */
+export async function unlink(context: Context, given: string | undefined): Promise<Outcome> {
+  const folder = await checkFolder(context, given)
+  const wasLinked = await removeProject(folder)
+  return { data: { folder, wasLinked }, text: wasLinked ? `Removed the link of ${folder}` : `${folder} was not linked` }
+}

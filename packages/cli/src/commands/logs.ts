@@ -1,0 +1,265 @@
+import {
+  all,
+  type ApplicationRuntimeLog,
+  type BuildLog,
+  follow,
+  getDeployment,
+  listApplicationRuntimeLogs,
+  listBuildLogs,
+  listDeployments,
+  listRequests,
+  listRuntimeLogs,
+  type RequestLog,
+  type RuntimeLog,
+  streamApplicationRuntimeLogs,
+  streamBuildLog,
+  streamRequests,
+  streamRuntimeLogs,
+} from '@platform/sdk'
+import type { Context, EnvironmentSlug } from '../context.ts'
+import { CommandFailure, type Outcome, refuse } from '../outcome.ts'
+import { checkId, reachPlace } from '../places.ts'
+import { inOneLine } from '../visible-text.ts'
+import { take } from './deployments.ts'
+
+interface LogsOptions {
+  id?: string | undefined
+  app?: string | undefined
+  env?: EnvironmentSlug | undefined
+  build: boolean
+  requests: boolean
+  follow: boolean
+  since?: Date | undefined
+  level?: RuntimeLog['level'] | undefined
+  search?: string | undefined
+  request?: string | undefined
+  limit?: number | undefined
+}
+
+const LINES_SHOWN = 100
+
+type Line = RuntimeLog | ApplicationRuntimeLog
+
+/** Lines of Functions, of a build, or requests. */
+export async function logs(context: Context, options: LogsOptions): Promise<Outcome> {
+  const { id, build, requests, level, search, request } = options
+  if (build && requests) refuse('--build and --requests show two logs: give one of them')
+  if (id !== undefined) checkId(id, 'deployment')
+  if (build && request !== undefined) refuse('--request is about what Functions print, and --build is about the build')
+  if (requests && (search !== undefined || level !== undefined))
+    refuse('--search and --level are about lines, and --requests shows requests')
+  if (build) return buildLog(context, options)
+  return requests ? requestLog(context, options) : runtimeLog(context, options)
+}
+
+/** The end of a stream, which is its document. */
+const counted = (lines: number, lost: number): Outcome => ({ data: { lines, lost } })
+
+const timeOf = (createdAt: string): string => createdAt.replace('T', ' ').replace('Z', '')
+
+/** Goes on with what comes, until somebody interrupts. */
+async function followed<T>(context: Context, events: AsyncIterable<T>, show: (event: T) => void): Promise<void> {
+  try {
+    for await (const event of events) show(event)
+  } catch (error) {
+    // Ctrl-C is how a person ends it.
+    if (!context.world.signal.aborted) throw error
+    throw new CommandFailure(context.world.signal.reason === 'SIGTERM' ? 'terminated' : 'interrupted', 'Interrupted')
+  }
+}
+
+const onState =
+  ({ output }: Context) =>
+  (state: 'live' | 'waiting' | 'polling'): void => {
+    if (state !== 'live')
+      output.progress(
+        state === 'waiting' ? 'Connecting again…' : 'Too many streams are open: reading every five seconds',
+      )
+    else output.progress('')
+  }
+
+async function buildLog(
+  context: Context,
+  { id: given, app, env, follow: goesOn, since, level, search, limit }: LogsOptions,
+): Promise<Outcome> {
+  const platform = await context.platform()
+  const id = given ?? (await newestOf(context, app, env))
+  const { output, call, signal } = context
+  let lines = 0
+  const isWanted = ({ createdAt, type, message }: BuildLog): boolean =>
+    (since === undefined || new Date(createdAt) >= since) &&
+    (level === undefined || type === level) &&
+    (search === undefined || message.toLowerCase().includes(search.toLowerCase()))
+  const show = (line: BuildLog): void => {
+    if (!isWanted(line)) return
+    lines++
+    const mark = line.type === 'INFO' ? '' : `${line.type} `
+    output.event({ ...line, level: line.type, type: 'log' }, `${mark}${line.message}`)
+  }
+  if (!goesOn) {
+    const wanted = (await take(all(listBuildLogs, platform, { id, limit: 1_000 }, call), undefined)).filter(isWanted)
+    for (const line of limit === undefined ? wanted : wanted.slice(-limit)) show(line)
+  } else
+    await followed(
+      context,
+      follow(streamBuildLog, platform, { id }, { signal, onState: onState(context) }),
+      (happened) => {
+        if (happened.event === 'log') show(happened.data)
+        else if (happened.event === 'status')
+          output.event({ type: 'status', ...happened.data }, output.styled('dim', happened.data.status))
+      },
+    )
+  const { status, failureReason } = await getDeployment(platform, { id }, call)
+  // The log was read, which is what was asked for; whoever followed wanted to know how it ends.
+  if (goesOn && status === 'FAILED')
+    throw new CommandFailure('deployment_failed', failureReason ?? 'The deployment failed', { data: { id, lines: [] } })
+  return { data: { id, status, failureReason, lines, lost: 0 } }
+}
+
+async function newestOf(
+  context: Context,
+  app: string | undefined,
+  environment: EnvironmentSlug | undefined,
+): Promise<string> {
+  const { applicationId } = await reachPlace(context, { app, command: 'logs --build' })
+  const query = { applicationId, ...(environment && { environment }), limit: 1 }
+  const [newest] = await take(all(listDeployments, await context.platform(), query, context.call), 1)
+  if (!newest)
+    throw new CommandFailure('not_found', 'There is no deployment', {
+      next: [{ command: 'deploy', when: 'deploy this folder' }],
+    })
+  return newest.id
+}
+
+/** An id as the platform made it at that time, which a stream goes on after (UUIDv7). */
+function idAt(time: Date): string {
+  const digits = time.getTime().toString(16).padStart(12, '0')
+  return `${digits.slice(0, 8)}-${digits.slice(8)}-7000-8000-000000000000`
+}
+
+/** Before the first line there may be others on their way, by a clock that is not ours. */
+const EARLIER_MS = 60_000
+
+async function runtimeLog(context: Context, options: LogsOptions): Promise<Outcome> {
+  const {
+    id,
+    app,
+    env,
+    follow: goesOn,
+    since,
+    level,
+    search,
+    request,
+    limit = since ? undefined : LINES_SHOWN,
+  } = options
+  const { output, call, signal } = context
+  const platform = await context.platform()
+  const applicationId =
+    id === undefined ? (await reachPlace(context, { app, command: 'logs' })).applicationId : undefined
+  const environmentIds = await deploymentsOf(context, applicationId, env)
+  const filter = { ...(level && { level }), ...(search !== undefined && { search }) }
+  const query = {
+    ...filter,
+    limit: Math.min(limit ?? 1_000, 1_000),
+    ...(request !== undefined && { requestId: request }),
+    ...(since && { from: since.toISOString() }),
+  }
+  let lines = 0
+  const show = (line: Line): void => {
+    if (request !== undefined && line.requestId !== request) return
+    if (environmentIds && 'deploymentId' in line && !environmentIds(line.deploymentId)) return
+    lines++
+    const mark = line.level === 'INFO' ? '' : `${line.level} `
+    output.event(
+      { type: 'log', ...line },
+      `${output.styled('dim', timeOf(line.createdAt))} ${inOneLine(line.functionName)} ${mark}${line.message}`,
+    )
+  }
+  const begunAt = new Date()
+  const known: AsyncIterable<Line> =
+    id === undefined
+      ? all(listApplicationRuntimeLogs, platform, { id: applicationId ?? '', ...query }, call)
+      : all(listRuntimeLogs, platform, { id, ...query }, call)
+  // The list is newest first.
+  const before = (await take(known, limit)).toReversed()
+  for (const line of before) show(line)
+  if (goesOn) {
+    const lastEventId = before.at(-1)?.id ?? idAt(since ?? new Date(begunAt.getTime() - EARLIER_MS))
+    const stream = { signal, lastEventId, onState: onState(context) }
+    const seen = new Set(before.map((line) => line.id))
+    const events: AsyncIterable<{ event: string; data: Line }> =
+      id === undefined
+        ? follow(streamApplicationRuntimeLogs, platform, { id: applicationId ?? '', ...filter }, stream)
+        : follow(streamRuntimeLogs, platform, { id, ...filter }, stream)
+    await followed(context, events, ({ data }) => {
+      if (!seen.has(data.id)) show(data)
+    })
+  }
+  return counted(lines, 0)
+}
+
+/** Whether a deployment is one of the environment that was asked for. undefined: of any. */
+async function deploymentsOf(
+  context: Context,
+  applicationId: string | undefined,
+  environment: EnvironmentSlug | undefined,
+): Promise<((id: string) => boolean) | undefined> {
+  if (environment === undefined || applicationId === undefined) return undefined
+  const other = environment === 'production' ? 'preview' : 'production'
+  const others = await take(
+    all(listDeployments, await context.platform(), { applicationId, environment: other }, context.call),
+    undefined,
+  )
+  const ids = new Set(others.map(({ id }) => id))
+  return (id) => !ids.has(id)
+}
+
+async function requestLog(context: Context, options: LogsOptions): Promise<Outcome> {
+  const { id, app, follow: goesOn, since, request, limit = since ? undefined : LINES_SHOWN } = options
+  const { output, call, signal } = context
+  const platform = await context.platform()
+  const applicationId =
+    id === undefined
+      ? (await reachPlace(context, { app, command: 'logs --requests' })).applicationId
+      : (await getDeployment(platform, { id }, call)).applicationId
+  let [lines, lost] = [0, 0]
+  const isWanted = (each: RequestLog): boolean =>
+    (id === undefined || each.deployment?.id === id) && (request === undefined || each.id === request)
+  const show = (each: RequestLog): void => {
+    if (!isWanted(each)) return
+    lines++
+    const { method, hostname, path } = each.request
+    const time = output.styled('dim', timeOf(each.startedAt))
+    output.event(
+      { type: 'request', ...each },
+      `${time} ${each.response.status} ${method} ${hostname}${inOneLine(path)} ${each.metrics.durationMs} ms`,
+    )
+  }
+  const query = {
+    ...(id && { deploymentId: id }),
+    ...(since && { from: since.toISOString() }),
+    limit: Math.min(limit ?? 100, 100),
+  }
+  const before = (await take(all(listRequests, platform, { id: applicationId, ...query }, call), limit)).toReversed()
+  for (const each of before) show(each)
+  if (goesOn) {
+    const lastEventId = before.at(-1)?.id
+    const seen = new Set(before.map((each) => each.id))
+    const events = follow(
+      streamRequests,
+      platform,
+      { id: applicationId },
+      { signal, ...(lastEventId && { lastEventId }), onState: onState(context) },
+    )
+    await followed(context, events, (happened) => {
+      if (happened.event === 'request') {
+        if (!seen.has(happened.data.id)) show(happened.data)
+        return
+      }
+      lost += happened.data.missed
+      const text = `${happened.data.missed}${happened.data.isMore ? ' or more' : ''} requests are missing here`
+      output.event({ type: 'lost', ...happened.data }, text)
+    })
+  }
+  return counted(lines, lost)
+}

@@ -1,0 +1,185 @@
+import { apiKey, type Credential, Platform, staticToken, userToken } from '@platform/sdk'
+import { CommandFailure, refuse } from './outcome.ts'
+import type { Output } from './output.ts'
+import { checkProfileName, type Profile, type ProfileFile } from './profiles.ts'
+import type { World } from './world.ts'
+
+const DEFAULT_URL = 'http://localhost:4000'
+
+/** Which platform, and as whom. */
+export type Identity =
+  | { kind: 'user'; profile: string; baseUrl: string; isSignedIn: boolean }
+  | { kind: 'key'; id: string; secret: string; baseUrl: string }
+  | { kind: 'token'; token: string; baseUrl: string }
+
+/** The origin of an address. Throws a failure for what is none. */
+function checkAddress(given: string, source: string): string {
+  if (!URL.canParse(given) || !/^https?:$/.test(new URL(given).protocol))
+    refuse(`${source} is no address of a platform: expected one such as ${DEFAULT_URL}, found "${given}"`)
+  const { username, search, hash, href } = new URL(given)
+  if (username || search || hash) refuse(`${source} has more than an address: expected one such as ${DEFAULT_URL}`)
+  return href.replace(/\/+$/, '')
+}
+
+/** Where a platform lies: what was said, or else the profile in use. Project folders have no say in it. */
+export async function identify(
+  world: World,
+  file: ProfileFile,
+  given: { url?: string | undefined; profile?: string | undefined },
+): Promise<Identity> {
+  const { PLATFORM_API_URL, PLATFORM_TOKEN, PLATFORM_CLIENT_ID, PLATFORM_CLIENT_SECRET } = world.env
+  const said = given.url === undefined ? PLATFORM_API_URL : given.url
+  const asked = said ? checkAddress(said, given.url === undefined ? 'PLATFORM_API_URL' : '--url') : undefined
+
+  if (given.profile === undefined) {
+    if (PLATFORM_TOKEN) return { kind: 'token', token: PLATFORM_TOKEN, baseUrl: asked ?? (await currentUrl(file)) }
+    if (PLATFORM_CLIENT_ID || PLATFORM_CLIENT_SECRET) {
+      const missing = PLATFORM_CLIENT_ID ? 'PLATFORM_CLIENT_SECRET' : 'PLATFORM_CLIENT_ID'
+      if (!PLATFORM_CLIENT_ID || !PLATFORM_CLIENT_SECRET)
+        refuse(`${missing} is missing: an API key is both its id and its secret`)
+      return {
+        kind: 'key',
+        id: PLATFORM_CLIENT_ID,
+        secret: PLATFORM_CLIENT_SECRET,
+        baseUrl: asked ?? (await currentUrl(file)),
+      }
+    }
+  }
+  const { current, profiles } = await file.read()
+  const known = given.profile ?? nameFor(asked, current, profiles)
+  const name = checkProfileName(known ?? freeName(asked ?? DEFAULT_URL, profiles))
+  const profile = Object.hasOwn(profiles, name) ? profiles[name] : undefined
+  const baseUrl = asked ?? profile?.baseUrl ?? DEFAULT_URL
+  if (profile && profile.baseUrl !== baseUrl)
+    refuse(`The profile "${name}" belongs to ${profile.baseUrl}, not to ${baseUrl}`, {
+      hint: 'Leave out one of them, or take another profile.',
+    })
+  return { kind: 'user', profile: name, baseUrl, isSignedIn: profile?.signIn !== undefined }
+}
+
+const currentUrl = async (file: ProfileFile): Promise<string> => {
+  const { current, profiles } = await file.read()
+  return (current !== null && profiles[current]?.baseUrl) || DEFAULT_URL
+}
+
+/** The profile in use; for another address, one that belongs there. */
+function nameFor(
+  url: string | undefined,
+  current: string | null,
+  profiles: Record<string, Profile>,
+): string | undefined {
+  const inUse = current === null ? undefined : profiles[current]
+  if (inUse && (url === undefined || inUse.baseUrl === url)) return current ?? undefined
+  return Object.keys(profiles).find((name) => url !== undefined && profiles[name]?.baseUrl === url)
+}
+
+const freeName = (url: string, profiles: Record<string, Profile>): string => {
+  const { hostname, port } = new URL(url)
+  const name = hostname.replace(/[^\w.-]/g, '') + (port && `-${port}`)
+  return Object.hasOwn(profiles, 'default') ? name : 'default'
+}
+
+/**
+ * A fetch that tells what is asked and answered, and gives up on a platform whose first answer does not come. giveUp: ends the
+ * command, since the SDK would try again.
+ */
+export function watchedFetch(
+  world: World,
+  output: Output,
+  { isVerbose, giveUp }: { isVerbose: boolean; giveUp: (failure: CommandFailure) => void },
+): typeof fetch {
+  const startedAt = new Map<string, number>()
+  const answered = new Set<string>()
+  return async (input, init) => {
+    // The SDK gives a text; what else there is stays out of messages.
+    const { origin, pathname } = new URL(input as string)
+    const began = performance.now()
+    const tell = (outcome: string) => {
+      if (isVerbose)
+        output.warn(`${init?.method ?? 'GET'} ${pathname} ${outcome} ${Math.round(performance.now() - began)} ms`)
+    }
+    const first = startedAt.get(origin) ?? began
+    startedAt.set(origin, first)
+    let timer: NodeJS.Timeout | undefined
+    if (!answered.has(origin))
+      timer = setTimeout(
+        () => {
+          if (answered.has(origin)) return
+          const within = `within ${Math.round(world.firstAnswerMs / 1_000)} s`
+          giveUp(
+            new CommandFailure('unreachable', `${origin} has not answered ${within}`, {
+              hint: 'Check the address, and that the platform runs.',
+            }),
+          )
+        },
+        Math.max(0, first + world.firstAnswerMs - began),
+      )
+    try {
+      const answer = await world.fetch(input, init)
+      answered.add(origin)
+      tell(`${answer.status} ${answer.headers.get('x-request-id') ?? '-'}`)
+      return answer
+    } catch (error) {
+      const { cause } = error as { cause?: { code?: string } }
+      tell(cause?.code ?? 'no answer')
+      // Nothing listens, or there is no such host: it will not be there in a moment.
+      if (!answered.has(origin) && (cause?.code === 'ECONNREFUSED' || cause?.code === 'ENOTFOUND'))
+        giveUp(
+          new CommandFailure(
+            'unreachable',
+            `${origin} cannot be reached: ${cause.code === 'ENOTFOUND' ? 'there is no such host' : 'nothing listens there'}`,
+            {
+              hint: 'Check the address, and that the platform runs.',
+            },
+          ),
+        )
+      throw error
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+}
+
+/** Whether a platform still names the identity provider. True where it does not answer: the renewal will say why. */
+async function isIssuer(
+  baseUrl: string,
+  issuer: string,
+  { fetch, signal }: { fetch: typeof globalThis.fetch; signal: AbortSignal },
+): Promise<boolean> {
+  const answer = await fetch(`${baseUrl}/.well-known/oauth-protected-resource`, { signal, redirect: 'error' }).catch(
+    () => undefined,
+  )
+  signal.throwIfAborted()
+  if (!answer?.ok) return true
+  const { authorization_servers: servers } = (await answer.json()) as { authorization_servers?: string[] }
+  return servers?.includes(issuer) ?? false
+}
+
+/** The platform as the identity speaks to it. Throws a failure if nobody is signed in. */
+export async function connect(
+  identity: Identity,
+  { file, fetch, signal }: { file: ProfileFile; fetch: typeof globalThis.fetch; signal: AbortSignal },
+): Promise<Platform> {
+  const { baseUrl } = identity
+  const of = (credential: Credential) => new Platform({ baseUrl, credential, fetch })
+  if (identity.kind === 'key') return of(apiKey({ id: identity.id, secret: identity.secret }))
+  if (identity.kind === 'token') return of(staticToken(identity.token))
+  const signIn = (await file.read()).profiles[identity.profile]?.signIn
+  if (!signIn)
+    throw new CommandFailure('sign_in_needed', `Nobody is signed in at ${baseUrl}`, {
+      next: [{ command: `login --url ${baseUrl}`, when: 'sign in' }],
+    })
+  const platform = of(userToken({ store: file.store(identity.profile) }))
+  // About to be renewed: by the identity provider that the platform names today, or nobody.
+  if (signIn.expiresAt <= Date.now()) {
+    if (!(await isIssuer(baseUrl, signIn.issuer, { fetch, signal }))) {
+      await file.change(({ profiles }) => delete profiles[identity.profile]?.signIn)
+      throw new CommandFailure(
+        'sign_in_needed',
+        `Signed out: ${baseUrl} has another identity provider now, and the sign-in was one of ${signIn.issuer}`,
+        { next: [{ command: `login --url ${baseUrl}`, when: 'sign in' }] },
+      )
+    }
+  }
+  return platform
+}

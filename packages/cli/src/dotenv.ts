@@ -1,0 +1,91 @@
+/** A file of variables that is none. */
+export class DotenvError extends Error {}
+
+const KEY = /^[A-Za-z_]\w*$/
+
+/** What a value looks like without quotes. */
+const PLAIN = /^[\w@%+:,./-]*$/
+
+/**
+ * Writes variables as a file that dotenv, Node's `--env-file` and shells read too, as far as their languages go: they all take
+ * what is between single quotes as it is. Only a value with a single quote or a carriage return needs more, and `parseDotenv` reads
+ * every value back byte for byte.
+ */
+export function writeDotenv(variables: readonly { key: string; value: string }[]): string {
+  return variables.map(({ key, value }) => `${key}=${quoted(value)}\n`).join('')
+}
+
+function quoted(value: string): string {
+  if (PLAIN.test(value)) return value
+  if (!/['\r]/.test(value)) return `'${value}'`
+  const escaped = value
+    .replace(/["\\$`]/g, '\\$&')
+    .replaceAll('\n', '\\n')
+    .replaceAll('\r', '\\r')
+  return `"${escaped}"`
+}
+
+const ESCAPES: Record<string, string> = { n: '\n', r: '\r', t: '\t', '"': '"', '\\': '\\', $: '$', '`': '`' }
+
+/**
+ * Reads a file of variables: `KEY=value` lines, with or without `export`. Between single quotes or backticks a value is as it
+ * stands, with its line breaks; between double quotes a backslash escapes n, r, t, ", \, $ and `. Nothing is expanded. Of a key that is
+ * there twice the last counts. Throws DotenvError with the number of the line.
+ */
+export function parseDotenv(text: string): Map<string, string> {
+  const variables = new Map<string, string>()
+  let place = text.startsWith('\uFEFF') ? 1 : 0
+  const fail = (what: string): never => {
+    throw new DotenvError(`Line ${text.slice(0, place).split('\n').length}: ${what}`)
+  }
+  const lineEnd = (from: number): number => {
+    const end = text.indexOf('\n', from)
+    return end === -1 ? text.length : end
+  }
+  while (place < text.length) {
+    const line = text.slice(place, lineEnd(place))
+    if (/^\s*(?:#.*)?$/.test(line)) {
+      place = lineEnd(place) + 1
+      continue
+    }
+    const equals = line.indexOf('=')
+    const key = line
+      .slice(0, equals)
+      .replace(/^\s*export\s+/, '')
+      .trim()
+    if (equals === -1 || !KEY.test(key)) fail('expected KEY=value')
+    let start = place + equals + 1
+    while (text[start] === ' ' || text[start] === '\t') start++
+    const quote = text[start]
+    if (quote === "'" || quote === '"' || quote === '`') {
+      const end = endOf(text, start + 1, quote)
+      if (end === -1) fail(`the value of ${key} has no closing ${quote}`)
+      const rest = text.slice(end + 1, lineEnd(end))
+      if (!/^\s*(?:#.*)?$/.test(rest)) fail(`there is more behind the value of ${key}`)
+      const inside = text.slice(start + 1, end)
+      variables.set(
+        key,
+        quote === '"' ? inside.replace(/\\(.)/gs, (all, character: string) => ESCAPES[character] ?? all) : inside,
+      )
+      place = lineEnd(end) + 1
+    } else {
+      variables.set(
+        key,
+        text
+          .slice(start, lineEnd(start))
+          .replace(/(?:^|\s)#.*$/, '')
+          .trim(),
+      )
+      place = lineEnd(start) + 1
+    }
+  }
+  return variables
+}
+
+function endOf(text: string, from: number, quote: string): number {
+  for (let place = from; place < text.length; place++) {
+    if (quote === '"' && text[place] === '\\') place++
+    else if (text[place] === quote) return place
+  }
+  return -1
+}

@@ -1,0 +1,86 @@
+import { DeploymentFailed } from '@platform/sdk/uploads'
+import { isConflict, isNotFound, isQuota, needsSignIn, needsStepUp, PlatformError } from '@platform/sdk'
+import { CommandFailure } from './outcome.ts'
+import type { Reason } from './exit-codes.ts'
+
+/** The last lines of a log, as a failure shows them. */
+const linesOf = (error: DeploymentFailed): string[] => error.lines.map(({ message }) => message)
+
+const SCOPES = /lacks the scope (\S+)/
+
+function reasonOf(error: PlatformError): Reason {
+  const { status, code, message } = error
+  if (code === 'access_denied' || code === 'expired_token') return 'sign_in_needed'
+  if (needsStepUp(error)) return 'step_up_needed'
+  if (needsSignIn(error)) return 'sign_in_needed'
+  if (status === 403) {
+    if (SCOPES.test(message)) return 'scope_missing'
+    return message === 'Access denied' ? 'not_found' : 'forbidden'
+  }
+  if (isNotFound(error)) return 'not_found'
+  if (isConflict(error)) return 'conflict'
+  if (isQuota(error) || status === 429 || status === 413) return 'limit_reached'
+  if (status === 422) return 'invalid'
+  // Only what nobody answered, or the platform could not: a 0 with a code of OAuth is an answer that was wrong.
+  return status === 0 || status >= 500 ? 'unreachable' : 'failed'
+}
+
+const signIn = { command: 'login', when: 'sign in' }
+
+/** How it goes on after an answer. */
+function adviceOf(reason: Reason, { message, maxAge }: PlatformError) {
+  if (reason === 'sign_in_needed') return { hint: 'Sign in again.', next: [signIn] }
+  if (reason === 'step_up_needed')
+    return { hint: `The sign-in is older than ${maxAge} seconds: sign in again.`, next: [signIn] }
+  const scope = reason === 'scope_missing' ? SCOPES.exec(message)?.[1] : undefined
+  if (scope)
+    return {
+      hint: `The credential lacks the scope ${scope}.`,
+      next: [{ command: `login --scope ${scope}`, when: 'sign in with that scope too' }],
+    }
+  return {}
+}
+
+function explainAnswer(error: PlatformError): CommandFailure {
+  const reason = reasonOf(error)
+  const { message, errors, requestId, status, retryAfterSeconds } = error
+  const fields = errors.map((field) => `${field.property}: ${field.message}`)
+  const isAnswered = status !== 0
+  return new CommandFailure(reason, fields.length > 0 ? `${message}: ${fields.join('; ')}` : message, {
+    requestId,
+    ...(isAnswered && {
+      data: {
+        status,
+        ...(errors.length > 0 && { errors }),
+        ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+      },
+    }),
+    ...adviceOf(reason, error),
+    cause: error,
+  })
+}
+
+/** Why a command failed, whatever it threw. */
+export function explain(error: unknown, signal: AbortSignal): CommandFailure {
+  if (error instanceof CommandFailure) return error
+  if (signal.aborted) return interrupted(signal)
+  if (error instanceof DeploymentFailed) {
+    const { id } = error.deployment
+    return new CommandFailure('deployment_failed', error.message, {
+      data: { id, lines: linesOf(error) },
+      next: [{ command: `logs ${id} --build`, when: 'read the whole log' }],
+      cause: error,
+    })
+  }
+  if (error instanceof PlatformError) return explainAnswer(error)
+  // The SDK's own refusals, before a request: a value that is none, a credential of another platform.
+  if (error instanceof TypeError) return new CommandFailure('usage', error.message, { cause: error })
+  return new CommandFailure('failed', error instanceof Error ? error.message : String(error), { cause: error })
+}
+
+/** The failure of a command that was told to end. */
+export function interrupted(signal: AbortSignal, message = 'Interrupted'): CommandFailure {
+  const { reason } = signal as { reason: unknown }
+  if (reason instanceof CommandFailure) return reason
+  return new CommandFailure(reason === 'SIGTERM' ? 'terminated' : 'interrupted', message)
+}

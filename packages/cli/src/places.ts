@@ -1,0 +1,204 @@
+import {
+  all,
+  type Application,
+  isNotFound,
+  listApplications,
+  listOrganizations,
+  type Organization,
+  PlatformError,
+} from '@platform/sdk'
+import { type Context, nameOfOrganization, slugsOf } from './context.ts'
+import { CommandFailure, refuse } from './outcome.ts'
+import { findProject, isUuid, type Project } from './project.ts'
+import { shellWord } from './visible-text.ts'
+
+/** The application that a command is about. */
+export interface Place {
+  applicationId: string
+  /** undefined: an API key does not see it. */
+  organizationId: string | undefined
+  /** As the platform shows it, where it had to be looked up. */
+  application?: Application | undefined
+}
+
+const NAMES_SHOWN = 10
+
+async function listAll<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const found: T[] = []
+  for await (const item of items) found.push(item)
+  return found
+}
+
+/** Every application in reach. */
+export const readApplications = async (context: Context, organizationId?: string): Promise<Application[]> =>
+  listAll(
+    all(
+      listApplications,
+      await context.platform(),
+      organizationId === undefined ? {} : { organizationId },
+      context.call,
+    ),
+  )
+
+/** Every organization of the person. */
+export const readOrganizations = async (context: Context): Promise<Organization[]> =>
+  listAll(all(listOrganizations, await context.platform(), {}, context.call))
+
+/** The claims of an access token, which its platform has checked. */
+function claimsOf(token: string): Record<string, unknown> {
+  try {
+    return JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()) as Record<string, unknown>
+  } catch {
+    return {}
+  }
+}
+
+/** The application of an API key, which its token names; undefined for a person's. */
+export async function applicationOfKey(context: Context): Promise<string | undefined> {
+  const identity = await context.identity()
+  if (identity.kind === 'user') return undefined
+  const { sub, client_id: clientId } = claimsOf(await (await context.platform()).token())
+  // A person's token names the person, and the client that they signed in with; it is of the identity provider.
+  const isKey = identity.kind === 'key' ? identity.id === clientId : (await issuerOf(context)) === identity.baseUrl
+  return isKey && typeof sub === 'string' ? sub : undefined
+}
+
+const issuerOf = async (context: Context): Promise<unknown> => claimsOf(await (await context.platform()).token())['iss']
+
+/** Which one somebody means by an id, a slug or `organization/slug`. Throws a failure that says what there is. */
+function pickApplication(applications: readonly Application[], given: string): Application {
+  const found = applications.filter(
+    (each) => each.id === given.toLowerCase() || each.slug === given || slugsOf(each) === given,
+  )
+  const [application, other] = found
+  if (other) {
+    refuse(`"${given}" is the slug of ${found.length} applications: say which organization's`, {
+      next: found.map((each) => ({
+        command: `link --app ${slugsOf(each)}`,
+        when: `link ${each.name} of ${each.organization.name}`,
+      })),
+    })
+  }
+  if (application) return application
+  const names = applications.slice(0, NAMES_SHOWN).map(slugsOf)
+  throw new CommandFailure(
+    'not_found',
+    names.length === 0
+      ? `There is no application "${given}": you have none`
+      : `There is no application "${given}" in your reach: expected an id, a slug or organization/slug, such as ${names.join(', ')}`,
+  )
+}
+
+const FORM = /^[\w-]+(?:\/[\w-]+)?$/
+
+/** Finds out which application is meant: by `--app`, by the key that is used, or by the link of the folder. Asks a person otherwise. */
+export async function reachPlace(
+  context: Context,
+  given: { app?: string | undefined; folder?: string | undefined; command: string },
+): Promise<Place> {
+  const { app, folder = context.world.cwd } = given
+  if (app !== undefined && !FORM.test(app)) refuse(`--app is "${app}": expected an id, a slug or organization/slug`)
+  const ofKey = await applicationOfKey(context)
+  if (ofKey !== undefined) return placeOfKey(context, ofKey, { app, folder })
+  if (app !== undefined) {
+    const application = pickApplication(await readApplications(context), app)
+    return { applicationId: application.id, organizationId: application.organizationId, application }
+  }
+  const linked = await findLink(context, folder)
+  if (linked) return linked
+  const applications = await readApplications(context)
+  const command = given.command
+  if (!context.isInteractive) {
+    const next = applications
+      .slice(0, NAMES_SHOWN)
+      .map((each) => ({
+        command: `${command} --app ${slugsOf(each)}`,
+        when: `${each.name} of ${each.organization.name}`,
+      }))
+    const create = {
+      command: `link --create ${shellWord(nameOfFolder(folder))}`,
+      when: 'create an application and link this folder to it',
+    }
+    context.needInput('Which application? This folder is not linked to one', [...next, create])
+  }
+  const { chooseApplication } = await import('./choose-application.ts')
+  return chooseApplication(context, folder, applications)
+}
+
+export const nameOfFolder = (folder: string): string => folder.split('/').findLast((part) => part !== '') ?? 'app'
+
+async function findLink(context: Context, folder: string): Promise<Project | undefined> {
+  return ((await findProject(folder)) ?? (await findProject(context.world.cwd)))?.project
+}
+
+async function placeOfKey(
+  context: Context,
+  applicationId: string,
+  { app, folder }: { app: string | undefined; folder: string },
+): Promise<Place> {
+  const otherThan = (named: string, source: string) =>
+    new CommandFailure(
+      'not_found',
+      `The API key is one of the application ${applicationId}, and ${source} names ${named}`,
+      {
+        hint: 'Leave it out: a key reaches its own application alone.',
+      },
+    )
+  if (app !== undefined && app.toLowerCase() !== applicationId) {
+    if (isUuid(app)) throw otherThan(app, '--app')
+    const [application] = await readApplications(context).catch((error: unknown) => {
+      if (error instanceof PlatformError && error.status === 403) throw otherThan(app, '--app')
+      throw error
+    })
+    if (!application || (application.slug !== app && slugsOf(application) !== app)) throw otherThan(app, '--app')
+    return { applicationId, organizationId: undefined, application }
+  }
+  const linked = app === undefined ? await findLink(context, folder) : undefined
+  if (linked && linked.applicationId !== applicationId) throw otherThan(linked.applicationId, 'the link of this folder')
+  return { applicationId, organizationId: undefined }
+}
+
+/** The organization that is meant: by `--org`, or the only one. Asks a person otherwise. */
+export async function reachOrganization(
+  context: Context,
+  { org, command }: { org?: string | undefined; command: string },
+): Promise<Organization> {
+  const organizations = await readOrganizations(context)
+  if (org !== undefined) {
+    const found = organizations.find(({ id, slug }) => id === org.toLowerCase() || slug === org)
+    if (found) return found
+    const slugs = organizations.slice(0, NAMES_SHOWN).map(({ slug }) => slug)
+    throw new CommandFailure(
+      'not_found',
+      `There is no organization "${org}" in your reach: expected ${slugs.length === 0 ? 'one, and you have none' : slugs.join(', ')}`,
+    )
+  }
+  const [only, ...others] = organizations
+  if (only && others.length === 0) return only
+  if (!only)
+    throw new CommandFailure('input_needed', 'You have no organization', {
+      next: [{ command: 'orgs create <name>', when: 'create one' }],
+    })
+  if (!context.isInteractive)
+    context.needInput(
+      'Which organization?',
+      organizations
+        .slice(0, NAMES_SHOWN)
+        .map(({ name, slug }) => ({ command: `${command} --org ${slug}`, when: name })),
+    )
+  const { askToChoose } = await import('./ask.ts')
+  const choices = organizations.map((each) => ({ value: each.id, label: nameOfOrganization(each) }))
+  const chosen = await askToChoose(context, 'Which organization?', choices)
+  return organizations.find(({ id }) => id === chosen) ?? only
+}
+
+/** Throws a failure unless the text is a UUID. what: such as `deployment`. */
+export const checkId = (given: string, what: string): string =>
+  isUuid(given) ? given.toLowerCase() : refuse(`"${given}" is no id of a ${what}: expected a UUID`)
+
+/** Resolves to undefined if there is none. */
+export const unlessMissing = <T>(work: Promise<T>): Promise<T | undefined> =>
+  work.catch((error: unknown) => {
+    if (isNotFound(error)) return undefined
+    throw error
+  })

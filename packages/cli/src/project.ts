@@ -1,0 +1,101 @@
+import { constants } from 'node:fs'
+import { lstat, mkdir, open, readFile, rm, writeFile } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
+import { refuse } from './outcome.ts'
+
+/** The application that a folder belongs to. It names no platform: a folder from elsewhere cannot say where requests go. */
+export interface Project {
+  organizationId: string
+  applicationId: string
+}
+
+const FOLDER = '.platform'
+const NAME = `${FOLDER}/project.json`
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+const BYTES_MAX = 4_096
+
+export const isUuid = (text: string): boolean => UUID.test(text)
+
+function parseProject(text: string, path: string): Project {
+  const refuseProject = (found: string): never =>
+    refuse(`${path} is no link to an application: expected { "organizationId", "applicationId" }, found ${found}`, {
+      hint: 'Remove it, and link the folder again.',
+      next: [{ command: 'unlink', when: 'remove the link' }],
+    })
+  let found: unknown
+  try {
+    found = JSON.parse(text)
+  } catch {
+    return refuseProject('no JSON')
+  }
+  if (typeof found !== 'object' || found === null || Array.isArray(found)) return refuseProject('another value')
+  const { organizationId, applicationId, ...unknown } = found as Record<string, unknown>
+  const [name] = Object.keys(unknown)
+  if (name !== undefined) return refuseProject(`the member "${name}"`)
+  if (typeof applicationId !== 'string' || !isUuid(applicationId))
+    return refuseProject('an applicationId that is no UUID')
+  if (typeof organizationId !== 'string' || !isUuid(organizationId))
+    return refuseProject('an organizationId that is no UUID')
+  return { organizationId, applicationId }
+}
+
+/** The link of one folder; undefined if it has none. */
+async function readProject(folder: string): Promise<Project | undefined> {
+  const path = join(folder, NAME)
+  const missing = (error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT' || error.code === 'ENOTDIR' || error.code === 'EACCES') return undefined
+    return error.code === 'ELOOP' ? refuse(`${path} is a link, which is not followed`) : Promise.reject(error)
+  }
+  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(missing)
+  if (!file) return undefined
+  try {
+    const { size, uid } = await file.stat()
+    // In a folder that others may write to, such as /tmp, it would be theirs to say what is deployed where.
+    if (process.geteuid && uid !== process.geteuid()) refuse(`${path} belongs to somebody else (user ${uid})`)
+    if (size > BYTES_MAX) refuse(`${path} is no link to an application: it has ${size} bytes`)
+    return parseProject(await file.readFile('utf8'), path)
+  } finally {
+    await file.close()
+  }
+}
+
+/** The link of a folder, or of the nearest one above it. */
+export async function findProject(folder: string): Promise<{ project: Project; folder: string } | undefined> {
+  for (let place = resolve(folder); ; place = dirname(place)) {
+    const project = await readProject(place)
+    if (project) return { project, folder: place }
+    if (place === dirname(place)) return undefined
+  }
+}
+
+const LINE = '/.platform/'
+
+/** Links a folder, and has git ignore the link. Returns the files that it wrote; none the second time. */
+export async function writeProject(folder: string, project: Project): Promise<string[]> {
+  const path = join(folder, NAME)
+  const known = await readProject(folder).catch(() => undefined)
+  const written: string[] = []
+  if (known?.applicationId !== project.applicationId || known.organizationId !== project.organizationId) {
+    const stats = await lstat(join(folder, FOLDER)).catch(() => undefined)
+    if (stats?.isSymbolicLink()) refuse(`${join(folder, FOLDER)} is a link, which is not followed`)
+    await mkdir(join(folder, FOLDER), { recursive: true })
+    await rm(path, { force: true })
+    await writeFile(path, `${JSON.stringify(project, null, 2)}\n`, { flag: 'wx' })
+    written.push(path)
+  }
+  const ignore = join(folder, '.gitignore')
+  const stats = await lstat(ignore).catch(() => undefined)
+  if (stats && !stats.isFile()) return written
+  const text = stats ? await readFile(ignore, 'utf8') : ''
+  if (text.split(/\r?\n/).some((line) => /^\/?\.platform\/?$/.test(line.trim()))) return written
+  await writeFile(ignore, `${text}${text === '' || text.endsWith('\n') ? '' : '\n'}${LINE}\n`)
+  return [...written, ignore]
+}
+
+/** Removes the link of a folder. False: it has none. */
+export async function removeProject(folder: string): Promise<boolean> {
+  const path = join(folder, NAME)
+  const isThere = (await lstat(path).catch(() => undefined)) !== undefined
+  await rm(path, { force: true })
+  return isThere
+}

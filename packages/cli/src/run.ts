@@ -1,0 +1,109 @@
+import { CommanderError } from 'commander'
+import { Context, type Settings } from './context.ts'
+import { type ExitCode, reasons } from './exit-codes.ts'
+import { CommandFailure, type Next, type Outcome } from './outcome.ts'
+import { createProgram, typedLine } from './program.ts'
+import type { World } from './world.ts'
+
+const SCHEMA_VERSION = 1
+
+/** Flags that hold before the line could be read. */
+function settingsBefore(argv: readonly string[]): Settings {
+  const [own] = [argv.slice(0, argv.includes('--') ? argv.indexOf('--') : undefined)]
+  return {
+    json: own.includes('--json'),
+    quiet: own.includes('--quiet'),
+    verbose: false,
+    color: !own.includes('--no-color'),
+    nonInteractive: true,
+    yes: false,
+  }
+}
+
+const printed = (next: readonly Next[], program: string): Next[] =>
+  next.map(({ command, when }) => ({ command: typedLine(command, program), when }))
+
+function finish(context: Context, { data, text, next = [], exitCode }: Outcome): number {
+  if (exitCode !== undefined) return exitCode
+  const { output, world } = context
+  const shown = printed(next, world.program)
+  if (output.isJson) output.document({ status: 'ok', data, next: shown, schemaVersion: SCHEMA_VERSION })
+  else {
+    for (const { command, when } of shown) output.note(`${output.styled('dim', `${when}:`)} ${command}`)
+    if (text !== undefined) output.text(text)
+  }
+  return 0
+}
+
+function fail(context: Context, failure: CommandFailure): ExitCode {
+  const { output, world } = context
+  const { reason, message, hint, requestId, data } = failure
+  const next = printed(failure.next, world.program)
+  if (output.isJson)
+    output.document({
+      status: reason === 'input_needed' ? 'action_required' : 'error',
+      reason,
+      message,
+      ...(hint !== undefined && { hint }),
+      ...(requestId !== undefined && { requestId }),
+      ...(data !== undefined && { data }),
+      next,
+      schemaVersion: SCHEMA_VERSION,
+    })
+  else {
+    output.warn(`${output.styled('red', reason === 'input_needed' ? 'Input needed' : 'Error')}: ${message}`)
+    if (hint !== undefined) output.warn(hint)
+    if (requestId !== undefined) output.warn(output.styled('dim', `Request ${requestId}`))
+    for (const { command, when } of next) output.warn(`${output.styled('dim', `${when}:`)} ${command}`)
+  }
+  return reasons[reason]
+}
+
+/** Runs a command line, without the names of Node and the program. Resolves to the exit code; never throws. */
+export async function run(argv: readonly string[], world: World): Promise<number> {
+  let context = new Context(world, settingsBefore(argv))
+  let code: number | undefined
+  const program = createProgram(async (work) => {
+    context = new Context(world, program.opts() as unknown as Settings)
+    code = finish(context, await work(context))
+  })
+  const said: string[] = []
+  const quiet = (command: typeof program): void => {
+    command
+      .exitOverride()
+      .configureOutput({ writeOut: (text) => void said.push(text), writeErr: () => {}, outputError: () => {} })
+    command.commands.forEach(quiet)
+  }
+  quiet(program)
+  if (argv.length === 0) argv = ['--help']
+  try {
+    await program.parseAsync(argv, { from: 'user' })
+    return code ?? 0
+  } catch (error) {
+    if (error instanceof CommanderError) {
+      if (error.code === 'commander.helpDisplayed' || error.code === 'commander.version') {
+        world.stdout.write(said.join(''))
+        return 0
+      }
+      return fail(context, usageFailure(error, argv))
+    }
+    const { explain } = await import('./failure.ts')
+    return fail(context, explain(error, context.signal))
+  }
+}
+
+/** What commander found wrong, as a failure. */
+function usageFailure({ code, message }: CommanderError, argv: readonly string[]): CommandFailure {
+  const words = argv.slice(
+    0,
+    argv.findIndex((word) => word.startsWith('-')) === -1 ? undefined : argv.findIndex((word) => word.startsWith('-')),
+  )
+  // A group without its command: `platform env`.
+  const sentence =
+    code === 'commander.help'
+      ? `${words.join(' ')} needs a command`
+      : message.replace(/^error: /, '').replaceAll('\n', ' ')
+  return new CommandFailure('usage', sentence, {
+    next: [{ command: 'help', when: 'every command' }],
+  })
+}

@@ -1,0 +1,61 @@
+import { InvalidArgumentError } from 'commander'
+
+/** How many letters have to change to make one word the other. */
+function distance(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, index) => index)
+  for (let i = 1; i <= from.length; i++) {
+    const next = [i]
+    for (let j = 1; j <= to.length; j++)
+      next.push(
+        Math.min((row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, (row[j - 1] ?? 0) + (from[i - 1] === to[j - 1] ? 0 : 1)),
+      )
+    row = next
+  }
+  return row[to.length] ?? 0
+}
+
+/** The word that was meant; undefined if none is near. */
+export function nearest(given: string, words: readonly string[]): string | undefined {
+  const begun = given && words.find((word) => word.toLowerCase().startsWith(given.toLowerCase()))
+  if (begun) return begun
+  const near = words
+    .map((word) => ({ word, changes: distance(given.toLowerCase(), word.toLowerCase()) }))
+    .filter(({ word, changes }) => changes <= Math.max(2, word.length / 3))
+  return near.toSorted((a, b) => a.changes - b.changes)[0]?.word
+}
+
+/** Reads one of some words. */
+export const oneOf =
+  <const T extends string>(...words: T[]) =>
+  (given: string): T => {
+    const word = words.find((each) => each.toLowerCase() === given.toLowerCase())
+    if (word !== undefined) return word
+    const meant = nearest(given, words)
+    throw new InvalidArgumentError(`Expected ${words.join(', ')}.${meant ? ` (Did you mean ${meant}?)` : ''}`)
+  }
+
+/** Reads a whole number, from 1. */
+export function count(given: string): number {
+  if (!/^[1-9]\d{0,6}$/.test(given)) throw new InvalidArgumentError('Expected a whole number, from 1.')
+  return Number(given)
+}
+
+/** Adds one to those that were given before. Several can stand in one, with commas between. */
+export const collected = (given: string, before: string[] = []): string[] => [
+  ...before,
+  ...given.split(',').filter((each) => each !== ''),
+]
+
+const UNITS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+
+/** Reads a time: an instant such as `2026-11-28T12:00:00Z`, or how long ago it was, such as `10m`. */
+export function instant(given: string): Date {
+  const [, amount, unit] = /^(\d{1,6})([smhd])$/.exec(given) ?? []
+  const time =
+    amount === undefined ? new Date(given) : new Date(Date.now() - Number(amount) * UNITS[unit as keyof typeof UNITS])
+  if (Number.isNaN(time.getTime()) || (amount === undefined && !/^\d{4}-\d\d-\d\d/.test(given)))
+    throw new InvalidArgumentError(
+      'Expected how long ago, such as 30s, 10m, 2h or 1d, or an instant such as 2026-11-28T12:00:00Z.',
+    )
+  return time
+}
