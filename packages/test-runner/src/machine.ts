@@ -16,6 +16,7 @@ const PROGRAMS: readonly (readonly [string, ...string[]])[] = [
   ['s3cmd', '--version'],
   ['restic', 'version'],
   ['zip', '-v'],
+  ['curl', '--version'],
   ['python3', '-c', 'import boto3; print(boto3.__version__)'],
   ['radosgw', '--version'],
 ]
