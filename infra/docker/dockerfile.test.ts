@@ -18,9 +18,12 @@ test('the image builds the clients that it serves', () => {
   const dockerfile = readFileSync(resolve(repository, 'infra/Dockerfile'), 'utf8')
   const [, dependencies = '', clients = '', services = ''] = dockerfile.split(/^FROM .*$/m)
   expect(dependencies).not.toContain('build.ts')
-  expect(clients).toMatch(/^RUN .*node packages\/sdk\/build\.ts$/m)
+  expect(clients).toContain(' && node packages/sdk/build.ts && node packages/cli/build.ts \\\n')
+  expect(clients).toContain(
+    'cat packages/sdk/dist/checksums.txt packages/cli/dist/checksums.txt > clients/checksums.txt',
+  )
   expect(services).toMatch(
-    /^COPY --from=clients \/platform\/packages\/sdk\/dist \.\/clients\nENV CLIENTS_FOLDER=\/platform\/clients$/m,
+    /^COPY --from=clients \/platform\/clients \.\/clients\nENV CLIENTS_FOLDER=\/platform\/clients$/m,
   )
 })
 

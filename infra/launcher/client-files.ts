@@ -1,7 +1,10 @@
 import { execFile } from 'node:child_process'
-import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+
+/** Packages whose build leaves files to download, and a list of them. */
+const CLIENTS = ['sdk', 'cli']
 
 /**
  * Builds the clients that people download, unless turbo has kept them, and puts them into a folder for the API, which reads it when
@@ -14,7 +17,6 @@ export async function provideClientFiles(
   { folder, logFile }: { folder: string; logFile: string },
   env: Record<string, string | undefined>,
 ): Promise<string | undefined> {
-  const dist = join(repository, 'packages/sdk/dist')
   const programs = join(repository, 'node_modules')
   try {
     await rm(folder, { recursive: true, force: true })
@@ -34,15 +36,24 @@ export async function provideClientFiles(
         },
       },
     )
-    const checksums = await readFile(join(dist, 'checksums.txt'), 'utf8')
-    // What turbo restores lies beside what another branch left.
-    for (const [, name = ''] of checksums.matchAll(/^[0-9a-f]{64} {2}(\S+)$/gm))
-      await copyFile(join(dist, name), join(folder, name))
-    await writeFile(join(folder, 'checksums.txt'), checksums)
+    const lists: string[] = []
+    for (const client of CLIENTS) {
+      const dist = join(repository, 'packages', client, 'dist')
+      const checksums = await readFile(join(dist, 'checksums.txt'), 'utf8')
+      lists.push(checksums)
+      // What turbo restores lies beside what another branch left.
+      for (const [, name = ''] of checksums.matchAll(/^[0-9a-f]{64} {2}(\S+)$/gm))
+        await copyFile(join(dist, name), join(folder, name))
+    }
+    await writeFile(join(folder, 'checksums.txt'), lists.join(''))
   } catch (error) {
     // The message of a program that failed has what it wrote to stderr.
     const { message, stdout = '' } = error as Error & { stdout?: string }
     await writeFile(logFile, `${stdout}${message}\n`)
-    return `The SDK could not be built, so /docs/clients has no files; ${logFile} says why.`
+    return `The clients could not be built, so /docs/clients has no files; ${logFile} says why.`
   }
 }
+
+/** The package of the command line among the files of a folder; undefined where it could not be built. */
+export const findCommandLine = async (folder: string): Promise<string | undefined> =>
+  (await readdir(folder).catch(() => [])).find((name) => /^cli-.*\.tgz$/.test(name))

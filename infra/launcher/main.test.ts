@@ -211,15 +211,20 @@ describe('a start that works', { timeout: STARTS_MS }, () => {
     expect(await (await fetch(first.platform.s3Url)).text()).toContain('<Code>AccessDenied</Code>')
     expect(await pageAt(first.platform.helloUrl)).toContain('It works')
     const clientFile = async (name: string) => (await fetch(`${first.platform.baseUrl}/docs/clients/${name}`)).bytes()
-    const [sha256 = '', sdk = ''] = Buffer.from(await clientFile('checksums.txt'))
-      .toString()
-      .trim()
-      .split('  ')
-    expect(
-      createHash('sha256')
-        .update(await clientFile(sdk))
-        .digest('hex'),
-    ).toBe(sha256)
+    const checksums = Buffer.from(await clientFile('checksums.txt')).toString()
+    const served: string[] = []
+    for (const [, sha256, name = ''] of checksums.matchAll(/^(\S+) {2}(\S+)$/gm)) {
+      served.push(name.replace(/[0-9a-f]{8}\.tgz$/, 'tgz'))
+      expect(
+        createHash('sha256')
+          .update(await clientFile(name))
+          .digest('hex'),
+      ).toBe(sha256)
+    }
+    const { version } = JSON.parse(await readFile(join(repository, 'packages/sdk/package.json'), 'utf8')) as {
+      version: string
+    }
+    expect(served).toEqual([`sdk-${version}-tgz`, `cli-${version}-tgz`, 'platform.mjs', 'llms.txt', 'agents.md'])
     expect(await signInAt(first.platform)).toBe('/sign-in')
     expect((await stat(join(dataFolder, 'secrets.json'))).mode & 0o777).toBe(0o600)
     expect(await readConsole()).toMatchObject({
@@ -335,6 +340,9 @@ describe('a start that works', { timeout: STARTS_MS }, () => {
       .toMatch(/"isIsolated":false,"isNetworkClosed":false,.*"msg":"Functions can run"/)
     expect(await readLog()).toContain('Functions run as plain processes')
     const baseUrl = /http:\/\/localhost:\d+/.exec(out)?.[0] ?? ''
+    const [, packageUrl = ''] = /^ +npx (\S+) deploy$/m.exec(out) ?? []
+    expect(packageUrl).toMatch(new RegExp(`^${baseUrl}/docs/clients/cli-[\\d.]+-[0-9a-f]{8}\\.tgz$`))
+    expect((await fetch(packageUrl)).status).toBe(200)
     expect((await fetch(`${baseUrl}/.well-known/jwks.json`)).status).toBe(200)
 
     const exit = once(launcher, 'exit')

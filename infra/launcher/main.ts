@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { tellAddresses } from './addresses.ts'
 import { readAiVariables } from './ai-variables.ts'
-import { provideClientFiles } from './client-files.ts'
+import { findCommandLine, provideClientFiles } from './client-files.ts'
 import { clients } from './clients.ts'
 import { createDatabases } from './databases.ts'
 import { explainFailure } from './explain-failure.ts'
@@ -139,6 +139,7 @@ async function start(): Promise<void> {
       : summarizeForPeople(urls, secrets, dataFolder, {
           warnings: [...walls.functions.warnings, ...walls.builds.warnings],
           isTerminal: process.stdout.isTTY,
+          commandLine: await findCommandLine(clientsFolder),
         }),
   )
 

@@ -10,6 +10,12 @@ const plain = '\u001B[39m'
 /** The URL of the demo account's site. */
 const helloUrl = (edgeUrl: string): string => edgeUrl.replace('://', `://${helloLabel}.`)
 
+/** How somebody deploys the folder that they are in. The name has the hash of what it stands for: npx keeps one for ever. */
+const deployLines = (baseUrl: string, commandLine: string): string => `  Sign in, and deploy the folder that you are in:
+    npx ${baseUrl}/docs/clients/${commandLine} login
+    npx ${baseUrl}/docs/clients/${commandLine} deploy
+`
+
 /** One line of JSON with everything a program needs to use the platform. */
 export function summarizeForPrograms({ baseUrl, idpUrl, edgeUrl, s3Url }: Urls, secrets: Secrets): string {
   const { cli, console, confidential } = clients
@@ -35,13 +41,14 @@ export function summarizeForPrograms({ baseUrl, idpUrl, edgeUrl, s3Url }: Urls, 
 /**
  * The same for people: the URLs, how to sign in, what to try, how to stop.
  *
+ * commandLine: the name of its package among the clients to download.
  * warnings: sentences on what is less safe than it should be; red in a terminal.
  */
 export function summarizeForPeople(
   { baseUrl, idpUrl, edgeUrl, s3Url }: Urls,
   secrets: Secrets,
   dataFolder: string,
-  { warnings, isTerminal }: { warnings: string[]; isTerminal: boolean },
+  { warnings, isTerminal, commandLine }: { warnings: string[]; isTerminal: boolean; commandLine: string | undefined },
 ): string {
   const shown = warnings.map((warning) => (isTerminal ? `${red}${warning}${plain}\n` : `${warning}\n`)).join('')
   return `
@@ -61,10 +68,7 @@ The platform is running.
 Try next:
 
   npm run demo       a tour through the API, in a second terminal
-  Sign in as a command-line tool does, then open the address it answers with:
-    curl ${idpUrl}/oauth2/device_authorization \\
-      -d client_id=${clients.cli.id} -d 'scope=openid profile email offline_access'
-
+${commandLine === undefined ? '' : deployLines(baseUrl, commandLine)}
 ${shown === '' ? '' : `${shown}\n`}Ctrl-C stops everything; the data stays for the next start.
 `
 }

@@ -73,7 +73,7 @@ export function parseDotenv(text: string): Map<string, string> {
         key,
         text
           .slice(start, lineEnd(start))
-          .replace(/(?:^|\s)#.*$/, '')
+          .replace(/(?:^|\s)#[^]*$/, '')
           .trim(),
       )
       place = lineEnd(start) + 1

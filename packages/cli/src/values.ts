@@ -16,7 +16,11 @@ function distance(from: string, to: string): number {
 
 /** The word that was meant; undefined if none is near. */
 export function nearest(given: string, words: readonly string[]): string | undefined {
-  const begun = given && words.find((word) => word.toLowerCase().startsWith(given.toLowerCase()))
+  const [small, isBegun] = [
+    given.toLowerCase(),
+    (text: string, start: string) => start !== '' && text.startsWith(start),
+  ]
+  const begun = words.find((word) => isBegun(word.toLowerCase(), small) || isBegun(small, word.toLowerCase()))
   if (begun) return begun
   const near = words
     .map((word) => ({ word, changes: distance(given.toLowerCase(), word.toLowerCase()) }))

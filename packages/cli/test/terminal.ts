@@ -85,6 +85,8 @@ export class Terminal {
     const argv = typeof line === 'string' ? wordsOf(line) : [...line]
     const stdin = Object.assign(Readable.from(given.stdin === undefined ? [] : [Buffer.from(given.stdin)]), {
       isTTY: given.isTerminal === true,
+      // Questions turn the echo of a terminal off.
+      setRawMode: () => {},
     })
     const collect = (tell?: (text: string) => void) => {
       const chunks: Buffer[] = []

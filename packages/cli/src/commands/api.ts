@@ -84,12 +84,12 @@ export async function api(
     }
     query[name] = value
   }
+  if (paginate && operation.spec.paging === undefined) refuse(`${method} ${operation.spec.path} answers no list`)
   const body = await bodyOf(context, text)
   const platform = await context.platform()
   const call = { ...params, ...query, ...(body !== undefined && { body }) }
   if (operation.spec.path.endsWith('/stream')) return stream(context, platform, operation, call)
   if (paginate) {
-    if (operation.spec.paging === undefined) refuse(`${method} ${operation.spec.path} answers no list`)
     const items: unknown[] = []
     for await (const item of sdk.all(operation as unknown as AnyList, platform, call, context.call)) items.push(item)
     return { data: items, text: JSON.stringify(items, undefined, 2) }

@@ -17,7 +17,7 @@ import {
 import type { Context, EnvironmentSlug } from '../context.ts'
 import { DotenvError, parseDotenv, writeDotenv } from '../dotenv.ts'
 import { CommandFailure, type Outcome, refuse } from '../outcome.ts'
-import { type Place, reachPlace, readApplications, unlessMissing } from '../places.ts'
+import { type Place, reachPlace, unlessMissing } from '../places.ts'
 import { inOneLine, shellWord, tableOf } from '../visible-text.ts'
 
 type LayerName = EnvironmentVariable['scope']
@@ -31,6 +31,7 @@ interface Of {
 const KEY = /^[A-Za-z_]\w{0,254}$/
 const VALUE_BYTES_MAX = 65_536
 const FILE = '.env.local'
+const STDIN_MS = 10_000
 
 /** One layer of variables: where they are listed, created, changed and deleted. */
 interface Layer {
@@ -57,21 +58,22 @@ function checkValue(key: string, value: string): string {
   return value
 }
 
-async function organizationOf(context: Context, place: Place): Promise<string> {
-  if (place.organizationId !== undefined) return place.organizationId
-  const application = (await readApplications(context)).find(({ id }) => id === place.applicationId)
-  return application?.organizationId ?? refuse('An API key does not reach the variables of its organization')
-}
-
-async function layerOf(context: Context, place: Place, { env, layer }: Pick<Of, 'env' | 'layer'>): Promise<Layer> {
+/** The layer that the flags name. */
+function nameOfLayer({ env, layer }: Pick<Of, 'env' | 'layer'>): LayerName {
   const name = layer ?? (env ? 'environment' : 'application')
   if (name !== 'environment' && env !== undefined)
     refuse(`--layer ${name} is of all environments, and --env names one: leave out one of them`)
   if (name === 'environment' && env === undefined) refuse('--layer environment needs --env production or --env preview')
+  return name
+}
+
+async function layerOf(context: Context, place: Place, of: Pick<Of, 'env' | 'layer'>): Promise<Layer> {
+  const { env } = of
+  const name = nameOfLayer(of)
   const platform = await context.platform()
   const { call } = context
   if (name === 'organization') {
-    const id = await organizationOf(context, place)
+    const id = place.organizationId ?? refuse('An API key does not reach the variables of its organization')
     return {
       name,
       title: 'the organization',
@@ -139,6 +141,7 @@ interface SetOptions extends Of {
 export async function set(context: Context, options: SetOptions): Promise<Outcome> {
   const [, named, given] = /^([^=]+)=(.*)$/s.exec(options.value === undefined ? options.key : '') ?? []
   const key = checkKey(named ?? options.key)
+  nameOfLayer(options)
   const value = checkValue(key, await valueOf(context, { ...options, key, value: options.value ?? given }))
   const place = await reachPlace(context, { app: options.app, command: `env set ${key}` })
   const layer = await layerOf(context, place, options)
@@ -170,18 +173,31 @@ async function valueOf(context: Context, { key, value, fromFile, sensitive }: Se
   }
   const isGiven = world.stdin.isTTY !== true
   if (!isGiven) context.needInput(`The value of ${key} is missing: give it on stdin or by --from-file`, [])
-  const chunks: Buffer[] = []
-  for await (const chunk of world.stdin) {
-    chunks.push(chunk as Buffer)
-    context.signal.throwIfAborted()
-  }
-  const text = decoded(key, Buffer.concat(chunks))
+  const bytes = await readStdin(context)
+  const text = decoded(key, bytes)
   if (text === '')
     context.needInput(`The value of ${key} is missing: stdin was empty`, [
       { command: `env set ${key} ''`, when: 'set it to nothing' },
     ])
   if (text.endsWith('\n')) output.warn(`The value of ${key} ends in a line break. printf '%s' writes none`)
   return text
+}
+
+/** What stdin holds. Nothing, where its first byte does not come: a program may have left it open without meaning to. */
+async function readStdin({ world, signal }: Context): Promise<Buffer> {
+  const input = world.stdin[Symbol.asyncIterator]() as AsyncIterator<Buffer>
+  const chunks: Buffer[] = []
+  const silence = AbortSignal.any([signal, AbortSignal.timeout(STDIN_MS)])
+  const silent = new Promise<{ done: true }>((resolve) =>
+    silence.addEventListener('abort', () => resolve({ done: true }), { once: true }),
+  )
+  let read: IteratorResult<Buffer> | { done: true } = await Promise.race([input.next(), silent])
+  while (!signal.aborted && !read.done && 'value' in read) {
+    chunks.push(read.value)
+    read = await input.next()
+  }
+  signal.throwIfAborted()
+  return Buffer.concat(chunks)
 }
 
 function decoded(key: string, bytes: Buffer): string {
@@ -216,6 +232,7 @@ export async function remove(
   { key, app, env, layer: named }: Of & { key: string },
 ): Promise<Outcome> {
   checkKey(key)
+  nameOfLayer({ env, layer: named })
   const place = await reachPlace(context, { app, command: `env rm ${key}` })
   const layer = await layerOf(context, place, { env, layer: named })
   const known = (await layer.list()).find((each) => each.key === key)

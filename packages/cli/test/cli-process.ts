@@ -1,0 +1,61 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { onTestFinished } from 'vitest'
+import type { Terminal } from './terminal.ts'
+
+export const mainPath = fileURLToPath(new URL('../src/main.ts', import.meta.url))
+
+interface ProcessEnd {
+  code: number | null
+  signal: NodeJS.Signals | null
+  stdout: string
+  stderr: string
+}
+
+interface Started {
+  process: ChildProcess
+  /** Resolves to the first match of what it prints on either stream. Throws with all that it printed if it ends without. */
+  print(pattern: RegExp): Promise<RegExpExecArray>
+  end(): Promise<ProcessEnd>
+}
+
+/** Runs a program on somebody's machine. It ends with the test. */
+export function startProgram(
+  terminal: Pick<Terminal, 'env' | 'home'>,
+  [command = '', ...args]: readonly string[],
+  { cwd = terminal.home, env = {} }: { cwd?: string; env?: Record<string, string | undefined> } = {},
+): Started {
+  const child = spawn(command, args, { cwd, env: { ...terminal.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
+  const printed = { stdout: '', stderr: '' }
+  for (const stream of ['stdout', 'stderr'] as const)
+    child[stream].setEncoding('utf8').on('data', (text: string) => void (printed[stream] += text))
+  let hasEnded = false
+  const ended = once(child, 'close').then(() => (hasEnded = true))
+  onTestFinished(async () => {
+    child.kill('SIGKILL')
+    await ended
+  })
+  return {
+    process: child,
+    async print(pattern) {
+      for (;;) {
+        const match = pattern.exec(printed.stdout) ?? pattern.exec(printed.stderr)
+        if (match) return match
+        if (hasEnded) throw new Error(`${command} ${args.join(' ')} ended.\n${printed.stdout}\n${printed.stderr}`)
+        await Promise.race([once(child.stdout, 'data'), once(child.stderr, 'data'), ended])
+      }
+    },
+    async end() {
+      await ended
+      return { code: child.exitCode, signal: child.signalCode, ...printed }
+    },
+  }
+}
+
+/** Runs the command line as a process of its own. */
+export const startProcess = (
+  terminal: Pick<Terminal, 'env' | 'home'>,
+  argv: readonly string[],
+  given?: { cwd?: string; env?: Record<string, string | undefined> },
+): Started => startProgram(terminal, [process.execPath, mainPath, ...argv], given)
