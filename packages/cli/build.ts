@@ -1,14 +1,16 @@
-// Writes dist/: the command line as a package, cli-<version>-<8 hex of its SHA-256>.tgz, for npx; as one file, platform.mjs, for node;
+// Writes dist/, or the folder that it is given: the command line as a package, cli-<version>-<8 hex of its SHA-256>.tgz, for npx; as one file, platform.mjs, for node;
 // what agents read of it; and checksums.txt in the format of sha256sum. Equal sources, dependencies, esbuild and pnpm give equal bytes.
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { chmod, copyFile, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { build } from 'esbuild'
 
 const home = import.meta.dirname
-const dist = join(home, 'dist')
+/** Default: dist/. */
+const dist = resolve(process.argv[2] ?? join(home, 'dist'))
 const NODE_MIN = [20, 19]
+const DRAFT = '.draft'
 
 /**
  * What comes before the program. It is old JavaScript, and the program's own imports are calls of `require`: so a Node that lacks what
@@ -20,7 +22,7 @@ if (found[0] < ${NODE_MIN[0]} || (found[0] === ${NODE_MIN[0]} && found[1] < ${NO
   console.error('platform needs Node ${NODE_MIN.join('.')} or newer, and this is ' + process.version)
   process.exit(2)
 }
-var require = createRequire(import.meta.url)`
+var require = createRequire(import.meta.url);`
 
 async function bundle(): Promise<string> {
   const { outputFiles } = await build({
@@ -73,11 +75,11 @@ try {
   await mkdir(dist, { recursive: true })
   for (const [each, path] of files) {
     lines.push(`${hashOf(await readFile(path))}  ${each}\n`)
-    await copyFile(path, join(work, each))
-    await rename(join(work, each), join(dist, each))
+    await copyFile(path, join(dist, DRAFT))
+    await rename(join(dist, DRAFT), join(dist, each))
   }
-  await writeFile(join(work, 'checksums.txt'), lines.join(''))
-  await rename(join(work, 'checksums.txt'), join(dist, 'checksums.txt'))
+  await writeFile(join(dist, DRAFT), lines.join(''))
+  await rename(join(dist, DRAFT), join(dist, 'checksums.txt'))
   for (const other of await readdir(dist))
     if (!files.has(other) && other !== 'checksums.txt') await rm(join(dist, other), { recursive: true })
 } finally {

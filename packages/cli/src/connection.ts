@@ -12,12 +12,23 @@ export type Identity =
   | { kind: 'key'; id: string; secret: string; baseUrl: string }
   | { kind: 'token'; token: string; baseUrl: string }
 
-/** The origin of an address. Throws a failure for what is none. */
+/** What the environment holds comes before the profile in use, unless a profile is named. */
+export function kindOf(
+  { PLATFORM_TOKEN, PLATFORM_CLIENT_ID, PLATFORM_CLIENT_SECRET }: World['env'],
+  profile: string | undefined,
+): Identity['kind'] {
+  if (profile !== undefined) return 'user'
+  if (PLATFORM_TOKEN) return 'token'
+  return PLATFORM_CLIENT_ID || PLATFORM_CLIENT_SECRET ? 'key' : 'user'
+}
+
+/** The address of a platform, without a slash at its end. Throws a failure for what is none. */
 function checkAddress(given: string, source: string): string {
   if (!URL.canParse(given) || !/^https?:$/.test(new URL(given).protocol))
     refuse(`${source} is no address of a platform: expected one such as ${DEFAULT_URL}, found "${given}"`)
-  const { username, search, hash, href } = new URL(given)
-  if (username || search || hash) refuse(`${source} has more than an address: expected one such as ${DEFAULT_URL}`)
+  const { username, password, search, hash, href } = new URL(given)
+  if (username || password || search || hash)
+    refuse(`${source} has more than an address: expected one such as ${DEFAULT_URL}`)
   return href.replace(/\/+$/, '')
 }
 
@@ -27,23 +38,18 @@ export async function identify(
   file: ProfileFile,
   given: { url?: string | undefined; profile?: string | undefined },
 ): Promise<Identity> {
-  const { PLATFORM_API_URL, PLATFORM_TOKEN, PLATFORM_CLIENT_ID, PLATFORM_CLIENT_SECRET } = world.env
+  const { PLATFORM_API_URL, PLATFORM_TOKEN = '', PLATFORM_CLIENT_ID, PLATFORM_CLIENT_SECRET } = world.env
   const said = given.url === undefined ? PLATFORM_API_URL : given.url
   const asked = said ? checkAddress(said, given.url === undefined ? 'PLATFORM_API_URL' : '--url') : undefined
 
-  if (given.profile === undefined) {
-    if (PLATFORM_TOKEN) return { kind: 'token', token: PLATFORM_TOKEN, baseUrl: asked ?? (await currentUrl(file)) }
-    if (PLATFORM_CLIENT_ID || PLATFORM_CLIENT_SECRET) {
-      const missing = PLATFORM_CLIENT_ID ? 'PLATFORM_CLIENT_SECRET' : 'PLATFORM_CLIENT_ID'
-      if (!PLATFORM_CLIENT_ID || !PLATFORM_CLIENT_SECRET)
-        refuse(`${missing} is missing: an API key is both its id and its secret`)
-      return {
-        kind: 'key',
-        id: PLATFORM_CLIENT_ID,
-        secret: PLATFORM_CLIENT_SECRET,
-        baseUrl: asked ?? (await currentUrl(file)),
-      }
-    }
+  const kind = kindOf(world.env, given.profile)
+  if (kind === 'token') return { kind, token: PLATFORM_TOKEN, baseUrl: asked ?? (await currentUrl(file)) }
+  if (kind === 'key') {
+    const missing = PLATFORM_CLIENT_ID ? 'PLATFORM_CLIENT_SECRET' : 'PLATFORM_CLIENT_ID'
+    if (!PLATFORM_CLIENT_ID || !PLATFORM_CLIENT_SECRET)
+      refuse(`${missing} is missing: an API key is both its id and its secret`)
+    const baseUrl = asked ?? (await currentUrl(file))
+    return { kind, id: PLATFORM_CLIENT_ID, secret: PLATFORM_CLIENT_SECRET, baseUrl }
   }
   const { current, profiles } = await file.read()
   const known = given.profile ?? nameFor(asked, current, profiles)
@@ -81,12 +87,16 @@ const freeName = (url: string, profiles: Record<string, Profile>): string => {
 
 /**
  * A fetch that tells what is asked and answered, and gives up on a platform whose first answer does not come. giveUp: ends the
- * command, since the SDK would try again.
+ * command, since the SDK would try again. onFailure: told of each request without an answer.
  */
 export function watchedFetch(
   world: World,
   output: Output,
-  { isVerbose, giveUp }: { isVerbose: boolean; giveUp: (failure: CommandFailure) => void },
+  {
+    isVerbose,
+    giveUp,
+    onFailure,
+  }: { isVerbose: boolean; giveUp: (failure: CommandFailure) => void; onFailure: (origin: string) => void },
 ): typeof fetch {
   const startedAt = new Map<string, number>()
   const answered = new Set<string>()
@@ -122,6 +132,7 @@ export function watchedFetch(
     } catch (error) {
       const { cause } = error as { cause?: { code?: string } }
       tell(cause?.code ?? 'no answer')
+      onFailure(origin)
       // Nothing listens, or there is no such host: it will not be there in a moment.
       if (!answered.has(origin) && (cause?.code === 'ECONNREFUSED' || cause?.code === 'ENOTFOUND'))
         giveUp(

@@ -1,5 +1,5 @@
 import type { Application, Organization, Platform } from '@platform/sdk'
-import { connect, identify, type Identity, watchedFetch } from './connection.ts'
+import { connect, identify, type Identity, kindOf, watchedFetch } from './connection.ts'
 import { CommandFailure, type Next, refuse } from './outcome.ts'
 import { Output } from './output.ts'
 import { ProfileFile } from './profiles.ts'
@@ -28,6 +28,8 @@ export class Context {
   /** Ends every request and every wait: somebody interrupted, or the platform does not answer. */
   readonly signal: AbortSignal
   readonly fetch: typeof fetch
+  /** The origin that left a request without an answer. */
+  unanswering: string | undefined
   #identity: Promise<Identity> | undefined
   #platform: Promise<Platform> | undefined
 
@@ -44,6 +46,7 @@ export class Context {
     this.fetch = watchedFetch(world, this.output, {
       isVerbose: settings.verbose,
       giveUp: (failure) => ending.abort(failure),
+      onFailure: (origin) => (this.unanswering = origin),
     })
   }
 
@@ -52,6 +55,11 @@ export class Context {
     const { stdin, stderr, env } = this.world
     const isInCi = env['CI'] !== undefined && !['', '0', 'false'].includes(env['CI'])
     return !this.settings.nonInteractive && !isInCi && stdin.isTTY === true && stderr.isTTY === true
+  }
+
+  /** What requests are signed with: a profile's sign-in, or what the environment holds. */
+  get credential(): Identity['kind'] {
+    return kindOf(this.world.env, this.settings.profile)
   }
 
   identity(): Promise<Identity> {

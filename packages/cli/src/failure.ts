@@ -1,5 +1,6 @@
 import { DeploymentFailed } from '@platform/sdk/uploads'
 import { isConflict, isNotFound, isQuota, needsSignIn, needsStepUp, PlatformError } from '@platform/sdk'
+import type { Context } from './context.ts'
 import { CommandFailure } from './outcome.ts'
 import type { Reason } from './exit-codes.ts'
 
@@ -9,7 +10,7 @@ const linesOf = (error: DeploymentFailed): string[] => error.lines.map(({ messag
 const SCOPES = /lacks the scope (\S+)/
 
 function reasonOf(error: PlatformError): Reason {
-  const { status, code, message } = error
+  const { status, code, message, retryable } = error
   if (code === 'access_denied' || code === 'expired_token') return 'sign_in_needed'
   if (needsStepUp(error)) return 'step_up_needed'
   if (needsSignIn(error)) return 'sign_in_needed'
@@ -20,33 +21,49 @@ function reasonOf(error: PlatformError): Reason {
   if (isNotFound(error)) return 'not_found'
   if (isConflict(error)) return 'conflict'
   if (isQuota(error) || status === 429 || status === 413) return 'limit_reached'
-  if (status === 422) return 'invalid'
-  // Only what nobody answered, or the platform could not: a 0 with a code of OAuth is an answer that was wrong.
-  return status === 0 || status >= 500 ? 'unreachable' : 'failed'
+  if (status === 422 || status === 400) return 'invalid'
+  // Only what nobody answered, or the platform could not: another 0 is an answer that was wrong, and will be so again.
+  return (status === 0 && retryable) || status >= 500 ? 'unreachable' : 'failed'
 }
 
 const signIn = { command: 'login', when: 'sign in' }
 
+/** Of a credential of the environment, which no `login` takes the place of. */
+const adviceOfCredential = {
+  token: 'A token is good for 300 s: put another one into PLATFORM_TOKEN, or unset it and sign in.',
+  key: 'Check PLATFORM_CLIENT_ID and PLATFORM_CLIENT_SECRET, or unset them and sign in.',
+}
+
 /** How it goes on after an answer. */
-function adviceOf(reason: Reason, { message, maxAge }: PlatformError) {
-  if (reason === 'sign_in_needed') return { hint: 'Sign in again.', next: [signIn] }
+function adviceOf(reason: Reason, { message, maxAge }: PlatformError, credential: Context['credential']) {
+  if (reason === 'sign_in_needed')
+    return credential === 'user' ? { hint: 'Sign in again.', next: [signIn] } : { hint: adviceOfCredential[credential] }
   if (reason === 'step_up_needed')
-    return { hint: `The sign-in is older than ${maxAge} seconds: sign in again.`, next: [signIn] }
+    return {
+      hint: `The sign-in is older than ${maxAge} seconds: sign in again.`,
+      ...(credential === 'user' && { next: [signIn] }),
+    }
   const scope = reason === 'scope_missing' ? SCOPES.exec(message)?.[1] : undefined
   if (scope)
     return {
       hint: `The credential lacks the scope ${scope}.`,
-      next: [{ command: `login --scope ${scope}`, when: 'sign in with that scope too' }],
+      ...(credential === 'user' && {
+        next: [{ command: `login --scope ${scope}`, when: 'sign in with that scope too' }],
+      }),
     }
   return {}
 }
 
-function explainAnswer(error: PlatformError): CommandFailure {
+function explainAnswer(
+  error: PlatformError,
+  { credential, unanswering }: Pick<Context, 'credential' | 'unanswering'>,
+): CommandFailure {
   const reason = reasonOf(error)
   const { message, errors, requestId, status, retryAfterSeconds } = error
   const fields = errors.map((field) => `${field.property}: ${field.message}`)
   const isAnswered = status !== 0
-  return new CommandFailure(reason, fields.length > 0 ? `${message}: ${fields.join('; ')}` : message, {
+  const who = reason === 'unreachable' && !isAnswered && unanswering !== undefined ? `${unanswering}: ` : ''
+  return new CommandFailure(reason, who + [message, fields.join('; ')].filter(Boolean).join(': '), {
     requestId,
     ...(isAnswered && {
       data: {
@@ -55,15 +72,18 @@ function explainAnswer(error: PlatformError): CommandFailure {
         ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
       },
     }),
-    ...adviceOf(reason, error),
+    ...adviceOf(reason, error, credential),
     cause: error,
   })
 }
 
 /** Why a command failed, whatever it threw. */
-export function explain(error: unknown, signal: AbortSignal): CommandFailure {
+export function explain(
+  error: unknown,
+  context: Pick<Context, 'signal' | 'credential' | 'unanswering'>,
+): CommandFailure {
   if (error instanceof CommandFailure) return error
-  if (signal.aborted) return interrupted(signal)
+  if (context.signal.aborted) return interrupted(context.signal)
   if (error instanceof DeploymentFailed) {
     const { id } = error.deployment
     return new CommandFailure('deployment_failed', error.message, {
@@ -72,7 +92,7 @@ export function explain(error: unknown, signal: AbortSignal): CommandFailure {
       cause: error,
     })
   }
-  if (error instanceof PlatformError) return explainAnswer(error)
+  if (error instanceof PlatformError) return explainAnswer(error, context)
   // The SDK's own refusals, before a request: a value that is none, a credential of another platform.
   if (error instanceof TypeError) return new CommandFailure('usage', error.message, { cause: error })
   return new CommandFailure('failed', error instanceof Error ? error.message : String(error), { cause: error })

@@ -44,13 +44,24 @@ async function runGit(
   return stdout
 }
 
-/** Settings that take every filter away which the configuration names: `git status` would run them on changed files. */
+/**
+ * Settings that take every filter away which the configuration names: `git status` would run them on changed files. Throws for names
+ * that no argument can have, with "=", where `-c` ends it, or not in UTF-8; and where the configuration cannot be read: what it names
+ * is not known then.
+ */
 async function withoutFilters(run: (args: readonly string[]) => Promise<string>): Promise<string[]> {
-  const listed = await run(['config', '--null', '--name-only', '--get-regexp', '^filter\\.']).catch(() => '')
-  const names = new Set(listed.split('\0').flatMap((name) => /^filter\.(.*)\.\w+$/s.exec(name)?.[1] ?? []))
-  return [...names].flatMap((name) =>
-    ['clean=', 'smudge=', 'process=', 'required=false'].flatMap((setting) => ['-c', `filter.${name}.${setting}`]),
-  )
+  const listed = await run(['config', '--null', '--name-only', '--get-regexp', '^filter\\.']).catch(orNothing)
+  const names = new Set(listed.split('\0').flatMap((name) => /^filter\.(.*)\.[^.]+$/s.exec(name)?.[1] ?? []))
+  return [...names].flatMap((name) => {
+    if (/[=\uFFFD]/.test(name)) throw new Error(`The filter ${name} cannot be taken away`)
+    return ['clean=', 'smudge=', 'process=', 'required=false'].flatMap((setting) => ['-c', `filter.${name}.${setting}`])
+  })
+}
+
+/** git found nothing of what it was asked for. */
+function orNothing(error: unknown): string {
+  if ((error as { code?: unknown }).code === 1) return ''
+  throw error
 }
 
 /** The address of a repository without what signs in to it; undefined for what is no web address. */
@@ -112,8 +123,8 @@ export async function readCheckout(
     const commit = (await run(['rev-parse', '--verify', 'HEAD^{commit}'])).trim()
     const [text, branch, remote, filters] = await Promise.all([
       run(['cat-file', 'commit', commit]),
-      run(['symbolic-ref', '--quiet', '--short', 'HEAD']).catch(() => ''),
-      run(['config', '--get', 'remote.origin.url']).catch(() => ''),
+      run(['symbolic-ref', '--quiet', '--short', 'HEAD']).catch(orNothing),
+      run(['config', '--get', 'remote.origin.url']).catch(orNothing),
       withoutFilters(run),
     ])
     const status = await run([
@@ -122,6 +133,7 @@ export async function readCheckout(
       '--porcelain',
       '-z',
       '--no-renames',
+      '--untracked-files=normal',
       '--ignore-submodules=all',
       '--',
       '.',

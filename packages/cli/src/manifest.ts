@@ -1,7 +1,8 @@
-import type { CommandUnknownOpts } from '@commander-js/extra-typings'
+import type { CommandUnknownOpts, Option } from '@commander-js/extra-typings'
 import { apiVersion } from '@platform/sdk'
 import { exitCodes, reasons } from './exit-codes.ts'
 import { type Example, examplesOf } from './program.ts'
+import { collected } from './values.ts'
 
 interface Flag {
   flags: string
@@ -36,12 +37,12 @@ export interface Manifest {
   exitCodes: { code: number; meaning: string; reasons: string[] }[]
 }
 
-const flagsOf = (command: CommandUnknownOpts): Flag[] =>
-  command.options.map((option) => ({
+const flagsOf = (options: readonly Option[]): Flag[] =>
+  options.map((option) => ({
     flags: option.flags,
     description: option.description,
     choices: option.argChoices ?? [],
-    isRepeatable: option.parseArg?.name === 'collected',
+    isRepeatable: option.parseArg === collected,
     default: option.negate ? true : ((option.defaultValue as unknown) ?? null),
   }))
 
@@ -67,10 +68,11 @@ export function manifestOf(command: CommandUnknownOpts): Manifest {
         isRequired: argument.required,
         isRepeatable: argument.variadic,
       })),
-      flags: flagsOf(each),
+      flags: flagsOf(each.options),
       examples: examplesOf(each),
     })),
-    globalFlags: flagsOf(root),
+    // With `--help`, which is none of its own options.
+    globalFlags: flagsOf(root.createHelp().visibleOptions(root)),
     exitCodes: Object.entries(exitCodes).map(([code, meaning]) => ({
       code: Number(code),
       meaning,

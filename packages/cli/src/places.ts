@@ -109,12 +109,10 @@ export async function reachPlace(
   const applications = await readApplications(context)
   const command = given.command
   if (!context.isInteractive) {
-    const next = applications
-      .slice(0, NAMES_SHOWN)
-      .map((each) => ({
-        command: `${command} --app ${slugsOf(each)}`,
-        when: `${each.name} of ${each.organization.name}`,
-      }))
+    const next = applications.slice(0, NAMES_SHOWN).map((each) => ({
+      command: `${command} --app ${slugsOf(each)}`,
+      when: `${each.name} of ${each.organization.name}`,
+    }))
     const create = {
       command: `link --create ${shellWord(nameOfFolder(folder))}`,
       when: 'create an application and link this folder to it',
@@ -200,5 +198,12 @@ export const checkId = (given: string, what: string): string =>
 export const unlessMissing = <T>(work: Promise<T>): Promise<T | undefined> =>
   work.catch((error: unknown) => {
     if (isNotFound(error)) return undefined
+    throw error
+  })
+
+/** Resolves to undefined if the credential may not know. */
+export const unlessForbidden = <T>(work: Promise<T>): Promise<T | undefined> =>
+  work.catch((error: unknown) => {
+    if (error instanceof PlatformError && error.status === 403) return undefined
     throw error
   })

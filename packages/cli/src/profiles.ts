@@ -83,4 +83,17 @@ export class ProfileFile {
       lock: (work) => this.#file.lock(work),
     }
   }
+
+  /** Where another sign-in takes the place of a profile's. Until then nothing changes; then the profile is the one in use. */
+  storeAnew(name: string): TokenStore {
+    return {
+      ...this.store(name),
+      write: (token) =>
+        this.#write((all) => {
+          if (!token) return
+          all.profiles[name] = { baseUrl: token.baseUrl, user: null, signIn: token }
+          all.current = name
+        }),
+    }
+  }
 }

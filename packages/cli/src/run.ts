@@ -3,6 +3,7 @@ import { Context, type Settings } from './context.ts'
 import { type ExitCode, reasons } from './exit-codes.ts'
 import { CommandFailure, type Next, type Outcome } from './outcome.ts'
 import { createProgram, typedLine } from './program.ts'
+import { shellWord } from './visible-text.ts'
 import type { World } from './world.ts'
 
 const SCHEMA_VERSION = 1
@@ -15,18 +16,27 @@ function settingsBefore(argv: readonly string[]): Settings {
     quiet: own.includes('--quiet'),
     verbose: false,
     color: !own.includes('--no-color'),
-    nonInteractive: true,
+    nonInteractive: false,
     yes: false,
   }
 }
 
-const printed = (next: readonly Next[], program: string): Next[] =>
-  next.map(({ command, when }) => ({ command: typedLine(command, program), when }))
+/** What goes on, as it is typed: at the platform and with the sign-in that were named, and without questions where none were wanted. */
+function printed(next: readonly Next[], { settings: { url, profile, nonInteractive }, world }: Context): Next[] {
+  const place = (command: string): string =>
+    [
+      command,
+      ...(url !== undefined && !command.includes(' --url ') ? ['--url', shellWord(url)] : []),
+      ...(profile !== undefined ? ['--profile', shellWord(profile)] : []),
+      ...(nonInteractive ? ['--non-interactive'] : []),
+    ].join(' ')
+  return next.map(({ command, when }) => ({ command: typedLine(place(command), world.program), when }))
+}
 
 function finish(context: Context, { data, text, next = [], exitCode }: Outcome): number {
   if (exitCode !== undefined) return exitCode
-  const { output, world } = context
-  const shown = printed(next, world.program)
+  const { output } = context
+  const shown = printed(next, context)
   if (output.isJson) output.document({ status: 'ok', data, next: shown, schemaVersion: SCHEMA_VERSION })
   else {
     for (const { command, when } of shown) output.note(`${output.styled('dim', `${when}:`)} ${command}`)
@@ -36,9 +46,9 @@ function finish(context: Context, { data, text, next = [], exitCode }: Outcome):
 }
 
 function fail(context: Context, failure: CommandFailure): ExitCode {
-  const { output, world } = context
+  const { output } = context
   const { reason, message, hint, requestId, data } = failure
-  const next = printed(failure.next, world.program)
+  const next = printed(failure.next, context)
   if (output.isJson)
     output.document({
       status: reason === 'input_needed' ? 'action_required' : 'error',
@@ -88,7 +98,7 @@ export async function run(argv: readonly string[], world: World): Promise<number
       return fail(context, usageFailure(error, argv))
     }
     const { explain } = await import('./failure.ts')
-    return fail(context, explain(error, context.signal))
+    return fail(context, explain(error, context))
   }
 }
 

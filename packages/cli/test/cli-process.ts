@@ -1,7 +1,9 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import type { Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
+import { shellWord } from '../src/visible-text.ts'
 import type { Terminal } from './terminal.ts'
 
 export const mainPath = fileURLToPath(new URL('../src/main.ts', import.meta.url))
@@ -13,8 +15,17 @@ interface ProcessEnd {
   stderr: string
 }
 
+interface ProcessOptions {
+  cwd?: string
+  env?: Record<string, string | undefined>
+  /** Whether something is typed. */
+  hasInput?: boolean
+  /** Default: the sources. */
+  program?: string
+}
+
 interface Started {
-  process: ChildProcess
+  process: ChildProcessByStdio<Writable | null, Readable, Readable>
   /** Resolves to the first match of what it prints on either stream. Throws with all that it printed if it ends without. */
   print(pattern: RegExp): Promise<RegExpExecArray>
   end(): Promise<ProcessEnd>
@@ -24,9 +35,13 @@ interface Started {
 export function startProgram(
   terminal: Pick<Terminal, 'env' | 'home'>,
   [command = '', ...args]: readonly string[],
-  { cwd = terminal.home, env = {} }: { cwd?: string; env?: Record<string, string | undefined> } = {},
+  { cwd = terminal.home, env = {}, hasInput = false }: ProcessOptions = {},
 ): Started {
-  const child = spawn(command, args, { cwd, env: { ...terminal.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(command, args, {
+    cwd,
+    env: { ...terminal.env, ...env },
+    stdio: [hasInput ? 'pipe' : 'ignore', 'pipe', 'pipe'],
+  }) as ChildProcessByStdio<Writable | null, Readable, Readable>
   const printed = { stdout: '', stderr: '' }
   for (const stream of ['stdout', 'stderr'] as const)
     child[stream].setEncoding('utf8').on('data', (text: string) => void (printed[stream] += text))
@@ -57,5 +72,21 @@ export function startProgram(
 export const startProcess = (
   terminal: Pick<Terminal, 'env' | 'home'>,
   argv: readonly string[],
-  given?: { cwd?: string; env?: Record<string, string | undefined> },
-): Started => startProgram(terminal, [process.execPath, mainPath, ...argv], given)
+  given?: ProcessOptions,
+): Started => startProgram(terminal, [process.execPath, given?.program ?? mainPath, ...argv], given)
+
+/** The same in a terminal of its own (script of util-linux), where stdout and stderr are one, and a \u0003 is a Ctrl-C. */
+export const startInTerminal = (
+  terminal: Pick<Terminal, 'env' | 'home'>,
+  argv: readonly string[],
+  given?: ProcessOptions,
+): Started => {
+  // A terminal that nobody has sized has no columns.
+  const line = `stty cols 100; ${[process.execPath, given?.program ?? mainPath, ...argv].map(shellWord).join(' ')}`
+  const env = { TERM: 'xterm-256color', ...given?.env }
+  return startProgram(terminal, ['script', '--quiet', '--return', '--command', line, '/dev/null'], {
+    ...given,
+    env,
+    hasInput: true,
+  })
+}

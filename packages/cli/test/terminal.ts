@@ -34,6 +34,8 @@ export interface Given {
   cwd?: string
   env?: Record<string, string | undefined>
   stdin?: string | Buffer
+  /** What a person types, each once stderr shows the text before it. */
+  typed?: readonly (readonly [shown: string, keys: string])[]
   /** Whether stdin and stderr are terminals. */
   isTerminal?: boolean
   signal?: AbortSignal
@@ -83,11 +85,23 @@ export class Terminal {
   /** Runs a command line in this process. */
   async run(line: string | readonly string[], given: Given = {}): Promise<Ended> {
     const argv = typeof line === 'string' ? wordsOf(line) : [...line]
-    const stdin = Object.assign(Readable.from(given.stdin === undefined ? [] : [Buffer.from(given.stdin)]), {
-      isTTY: given.isTerminal === true,
-      // Questions turn the echo of a terminal off.
-      setRawMode: () => {},
-    })
+    const typed = [...(given.typed ?? [])]
+    const source = given.typed
+      ? new PassThrough()
+      : Readable.from(given.stdin === undefined ? [] : [Buffer.from(given.stdin)])
+    // Questions turn the echo of a terminal off.
+    const stdin = Object.assign(source, { isTTY: given.isTerminal === true, setRawMode: () => {} })
+    let unanswered = ''
+    const answer = (text: string): void => {
+      given.onStderr?.(text)
+      unanswered += text
+      const [shown, keys] = typed[0] ?? []
+      if (shown === undefined || !unanswered.includes(shown)) return
+      typed.shift()
+      unanswered = ''
+      // Not while the question is being drawn.
+      setImmediate(() => source instanceof PassThrough && source.write(keys))
+    }
     const collect = (tell?: (text: string) => void) => {
       const chunks: Buffer[] = []
       const stream = Object.assign(new PassThrough(), { isTTY: given.isTerminal === true })
@@ -98,7 +112,7 @@ export class Terminal {
       return { stream, text: () => Buffer.concat(chunks).toString() }
     }
     const stdout = collect(given.onStdout)
-    const stderr = collect(given.onStderr)
+    const stderr = collect(answer)
     const code = await run(argv, {
       env: { ...this.env, ...given.env },
       cwd: given.cwd ?? this.home,

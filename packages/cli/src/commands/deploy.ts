@@ -1,4 +1,4 @@
-import { cancelDeployment, type Deployment, isNotFound, listDeploymentHostnames, PlatformError } from '@platform/sdk'
+import { cancelDeployment, type Deployment, isNotFound, listDeploymentHostnames } from '@platform/sdk'
 import { folder as folderSource } from '@platform/sdk/node'
 import { type PackPlan, planPack, zip } from '@platform/sdk/pack'
 import { deployArchive, DeploymentFailed, packLimits } from '@platform/sdk/uploads'
@@ -6,8 +6,9 @@ import type { Context, EnvironmentSlug } from '../context.ts'
 import { explain } from '../failure.ts'
 import { type Checkout, readCheckout } from '../git.ts'
 import { CommandFailure, type Next, type Outcome, refuse } from '../outcome.ts'
-import { type Place, reachPlace, readApplications } from '../places.ts'
-import { bytesText, shellWord } from '../visible-text.ts'
+import { type Place, reachPlace, readApplications, unlessForbidden, unlessMissing } from '../places.ts'
+import { bytesText, inOneLine, shellWord } from '../visible-text.ts'
+import { findServed } from './deployments.ts'
 import { checkFolder } from './link.ts'
 
 interface DeployOptions {
@@ -70,10 +71,11 @@ export async function deploy(context: Context, options: DeployOptions): Promise<
   const addresses = await addressesOf(context, deployment)
   for (const address of addresses)
     if (address !== deployment.url) output.note(`Served at ${output.styled('cyan', address)}`)
-  const next: Next[] =
-    addresses.length > 1
-      ? [{ command: `rollback --app ${place.applicationId} --env ${environment}`, when: 'go back' }]
-      : []
+  const { applicationId, isCurrent } = deployment
+  const isUndone = isCurrent && (await findServed(context, applicationId, environment)).previous !== undefined
+  const next: Next[] = isUndone
+    ? [{ command: `rollback --app ${applicationId} --env ${environment}`, when: 'go back' }]
+    : []
   return { data: { ...data, addresses }, text: deployment.url, next }
 }
 
@@ -93,22 +95,16 @@ interface Known {
   limits?: Awaited<ReturnType<typeof packLimits>> | undefined
 }
 
-/** What the application and its organization say of archives. A key may be told neither: then the platform says it. */
-async function lookAt(context: Context, place: Place): Promise<Known> {
-  const { organizationId } = place
-  const unlessForbidden = (error: unknown) => {
-    if (error instanceof PlatformError && error.status === 403) return undefined
-    throw error
-  }
-  const application =
-    place.application ??
-    (await readApplications(context, organizationId).catch(unlessForbidden))?.find(
-      ({ id }) => id === place.applicationId,
-    )
-  if (!application && organizationId !== undefined)
+/** What the application and its organization say of archives. Who may be told neither, such as a key, is told by the platform. */
+async function lookAt(context: Context, { applicationId, organizationId, application: known }: Place): Promise<Known> {
+  const applications = known
+    ? [known]
+    : await unlessForbidden(unlessMissing(readApplications(context, organizationId)).then((found) => found ?? []))
+  const application = applications?.find(({ id }) => id === applicationId)
+  if (applications && !application && organizationId !== undefined)
     throw new CommandFailure(
       'not_found',
-      `The application ${place.applicationId}, which this folder is linked to, is not in your reach`,
+      `The application ${applicationId}, which this folder is linked to, is not in your reach`,
       {
         next: [{ command: 'link', when: 'link the folder to another one' }],
       },
@@ -116,27 +112,33 @@ async function lookAt(context: Context, place: Place): Promise<Known> {
   const limits =
     organizationId === undefined
       ? undefined
-      : await packLimits(await context.platform(), { organizationId }, context.call).catch(unlessForbidden)
+      : await unlessForbidden(packLimits(await context.platform(), { organizationId }, context.call))
   return { rootDirectory: application?.rootDirectory ?? undefined, limits }
 }
 
+/** Throws a failure for flags that the folder does not fit. */
 const planOf = (
   folder: string,
   { prebuilt, include }: DeployOptions,
   more: Known & { signal: AbortSignal },
-): Promise<PackPlan> => planPack(folderSource(folder), { prebuilt, ...(include && { include }), ...more })
+): Promise<PackPlan> =>
+  planPack(folderSource(folder), { prebuilt, ...(include && { include }), ...more }).catch((error: unknown) => {
+    // What the file system refuses has a code.
+    if (more.signal.aborted || !(error instanceof Error) || 'code' in error) throw error
+    return refuse(error.message, { cause: error })
+  })
 
 /** What a plan sends, for the document. */
 const described = ({ files, bytes, left }: PackPlan) => ({ files: files.length, bytes, left })
 
 function showPlan({ output }: Context, { files, bytes, left }: PackPlan, { include = [] }: DeployOptions): void {
   output.note(`${files.length} files, ${bytesText(bytes)}`)
-  for (const { path, why } of left.slice(0, LEFT_SHOWN)) output.note(output.styled('dim', `Left out: ${path} (${why})`))
+  for (const { path, why } of left.slice(0, LEFT_SHOWN))
+    output.note(output.styled('dim', inOneLine(`Left out: ${path} (${why})`)))
   if (left.length > LEFT_SHOWN)
     output.note(output.styled('dim', `and ${left.length - LEFT_SHOWN} more; --dry-run --json lists all`))
-  const [first] = left
-  if (first && include.length === 0)
-    output.note(output.styled('dim', `--include ${shellWord(first.path)} would send it`))
+  if (left.length > 0 && include.length === 0)
+    output.note(output.styled('dim', '--include <path> sends a path all the same'))
 }
 
 /** Throws a failure for what the platform would refuse. */
@@ -179,7 +181,7 @@ async function explainEnd(
   if (error instanceof DeploymentFailed || !created) return error
   const { id } = created
   if (isSent) {
-    const failure = explain(error, context.signal)
+    const failure = explain(error, context)
     return new CommandFailure(failure.reason, `${failure.message}: the build goes on`, {
       hint: failure.hint,
       requestId: failure.requestId,
@@ -190,7 +192,7 @@ async function explainEnd(
       ],
     })
   }
-  const failure = explain(error, context.signal)
+  const failure = explain(error, context)
   // The signal has ended: this call has its own time.
   const isCancelled = await cancelDeployment(await context.platform(), { id }, { timeoutMs: 5_000 }).then(
     () => true,

@@ -11,8 +11,8 @@ import {
   promoteDeployment,
 } from '@platform/sdk'
 import type { Context, EnvironmentSlug } from '../context.ts'
-import { CommandFailure, type Outcome, refuse } from '../outcome.ts'
-import { checkId, reachPlace } from '../places.ts'
+import { CommandFailure, type Next, type Outcome, refuse } from '../outcome.ts'
+import { checkId, reachPlace, unlessForbidden } from '../places.ts'
 import { bytesText, inOneLine, tableOf } from '../visible-text.ts'
 
 interface Of {
@@ -106,18 +106,45 @@ export async function inspect(context: Context, given: string): Promise<Outcome>
   return { data: { ...deployment, files, functions, crons }, text, next }
 }
 
-async function promoted(context: Context, id: string): Promise<Deployment> {
-  return promoteDeployment(await context.platform(), { id }, context.call)
+/** What an environment serves, and the newest deployment before it that can still be served. */
+export async function findServed(
+  context: Context,
+  applicationId: string,
+  environment: EnvironmentSlug,
+): Promise<{ current?: Deployment; previous?: Deployment }> {
+  const query = { applicationId, environment, status: 'ACTIVE' } as const
+  let current: Deployment | undefined
+  for await (const each of all(listDeployments, await context.platform(), query, context.call))
+    if (each.isCurrent) current = each
+    else if (current && each.retiredAt === null) return { current, previous: each }
+  return current ? { current } : {}
 }
+
+/** Promotes a deployment. `next` goes back to what was served before, if that was another one. */
+async function promoted(
+  context: Context,
+  id: string,
+  before: Deployment | undefined,
+): Promise<{ deployment: Deployment; next: Next[] }> {
+  const deployment = await promoteDeployment(await context.platform(), { id }, context.call)
+  const next = before && before.id !== id ? [{ command: `promote ${before.id}`, when: 'go back' }] : []
+  return { deployment, next }
+}
+
+const getTarget = async (context: Context, given: string): Promise<Deployment> =>
+  getDeployment(await context.platform(), { id: checkId(given, 'deployment') }, context.call)
 
 /** Makes a deployment the current one of its environment. */
 export async function promote(context: Context, given: string): Promise<Outcome> {
-  const deployment = await promoted(context, checkId(given, 'deployment'))
-  const { id, environment, applicationId } = deployment
+  // Who may not look promotes all the same, and is not told what was served before.
+  const target = await unlessForbidden(getTarget(context, given))
+  const served = target && (await findServed(context, target.applicationId, target.environment))
+  const { deployment, next } = await promoted(context, checkId(given, 'deployment'), served?.current)
+  const { id, environment } = deployment
   return {
     data: deployment,
     text: `${id} is the current deployment of ${environment}, with the variables that it was deployed with`,
-    next: [{ command: `rollback --app ${applicationId} --env ${environment}`, when: 'go back' }],
+    next,
   }
 }
 
@@ -126,49 +153,29 @@ export async function rollback(
   context: Context,
   { id: given, app, env = 'production' }: Of & { id?: string | undefined },
 ): Promise<Outcome> {
-  const { applicationId } = await reachPlace(context, {
-    app,
-    command: `rollback${given === undefined ? '' : ` ${given}`}`,
-  })
-  const platform = await context.platform()
-  const target =
-    given === undefined
-      ? await findPrevious(context, applicationId, env)
-      : await getDeployment(platform, { id: checkId(given, 'deployment') }, context.call)
-  if (target.applicationId !== applicationId)
-    refuse(`The deployment ${target.id} is one of the application ${target.applicationId}, not of ${applicationId}`)
-  const deployment = await promoted(context, target.id)
-  const { id, environment, createdAt } = deployment
+  const command = `rollback${given === undefined ? '' : ` ${given}`}`
+  const { applicationId } = await reachPlace(context, { app, command })
+  const asked = given === undefined ? undefined : await getTarget(context, given)
+  if (asked && asked.applicationId !== applicationId)
+    refuse(`The deployment ${asked.id} is one of the application ${asked.applicationId}, not of ${applicationId}`)
+  const environment = asked?.environment ?? env
+  const { current, previous } = await findServed(context, applicationId, environment)
+  const target = asked ?? previous
+  if (!target)
+    throw new CommandFailure(
+      'not_found',
+      current
+        ? `There is nothing to go back to: no deployment before ${current.id} is still there in ${environment}`
+        : `There is nothing to go back from: ${environment} has no current deployment`,
+      { next: [{ command: `deployments --app ${applicationId}`, when: 'see all' }] },
+    )
+  const { deployment, next } = await promoted(context, target.id, current)
+  const { id, createdAt } = deployment
   return {
     data: deployment,
     text: `Back to ${id} of ${createdAt} in ${environment}${commitOf(deployment) && `: ${inOneLine(commitOf(deployment))}`}. Its variables came back with it`,
-    next: [{ command: `deployments --app ${applicationId} --env ${environment}`, when: 'see all' }],
+    next,
   }
-}
-
-async function findPrevious(
-  context: Context,
-  applicationId: string,
-  environment: EnvironmentSlug,
-): Promise<Deployment> {
-  const platform = await context.platform()
-  let current: Deployment | undefined
-  for await (const each of all(
-    listDeployments,
-    platform,
-    { applicationId, environment, status: 'ACTIVE' },
-    context.call,
-  )) {
-    if (each.isCurrent) current = each
-    else if (current && each.retiredAt === null) return each
-  }
-  throw new CommandFailure(
-    'not_found',
-    current
-      ? `There is nothing to go back to: no deployment before ${current.id} is still there in ${environment}`
-      : `There is nothing to go back from: ${environment} has no current deployment`,
-    { next: [{ command: `deployments --app ${applicationId}`, when: 'see all' }] },
-  )
 }
 
 /** Cancels a deployment that is not active yet. */
@@ -183,10 +190,7 @@ export async function open(
   context: Context,
   { id: given, app, env = 'production' }: Of & { id?: string | undefined },
 ): Promise<Outcome> {
-  const url =
-    given === undefined
-      ? await addressOf(context, app, env)
-      : (await getDeployment(await context.platform(), { id: checkId(given, 'deployment') }, context.call)).url
+  const url = given === undefined ? await addressOf(context, app, env) : (await getTarget(context, given)).url
   const isOpened = context.isInteractive
   if (isOpened) context.world.openAddress(url)
   return { data: { url, isOpened }, text: url }
@@ -194,19 +198,12 @@ export async function open(
 
 async function addressOf(context: Context, app: string | undefined, environment: EnvironmentSlug): Promise<string> {
   const { applicationId } = await reachPlace(context, { app, command: 'open' })
-  const platform = await context.platform()
-  const deployments = all(listDeployments, platform, { applicationId, environment, status: 'ACTIVE' }, context.call)
-  let current: Deployment | undefined
-  for await (const each of deployments) {
-    if (!each.isCurrent) continue
-    current = each
-    break
-  }
+  const { current } = await findServed(context, applicationId, environment)
   if (!current)
     throw new CommandFailure('not_found', `${environment} has no current deployment`, {
       next: [{ command: 'deploy', when: 'deploy this folder' }],
     })
-  const { items } = await listHostnames(platform, { id: applicationId }, context.call)
+  const { items } = await listHostnames(await context.platform(), { id: applicationId }, context.call)
   const { id } = current
   return (
     items.find(({ type, active, deploymentId }) => type !== 'DEPLOYMENT' && active && deploymentId === id)?.url ??

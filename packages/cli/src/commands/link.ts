@@ -52,12 +52,10 @@ async function choose(context: Context, folder: string, command: string) {
   const applications = await readApplications(context)
   if (!context.isInteractive)
     context.needInput('Which application?', [
-      ...applications
-        .slice(0, 10)
-        .map((each) => ({
-          command: `${command} --app ${slugsOf(each)}`,
-          when: `${each.name} of ${each.organization.name}`,
-        })),
+      ...applications.slice(0, 10).map((each) => ({
+        command: `${command} --app ${slugsOf(each)}`,
+        when: `${each.name} of ${each.organization.name}`,
+      })),
       { command: `${command} --create ${shellWord(folder.split('/').at(-1) || 'app')}`, when: 'create one' },
     ])
   const { chooseApplication } = await import('../choose-application.ts')

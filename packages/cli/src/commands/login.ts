@@ -14,6 +14,7 @@ import type { Context } from '../context.ts'
 import { interrupted } from '../failure.ts'
 import { CommandFailure, type Outcome, refuse } from '../outcome.ts'
 import { scopesToAskFor } from '../scopes.ts'
+import { shellWord } from '../visible-text.ts'
 
 /** The command line's, at every installation. On loopback its port is free (RFC 8252 §7.3). */
 const CLIENT_ID = '0198c0de-0000-7000-8000-0000000000c1'
@@ -43,13 +44,15 @@ export async function login(context: Context, options: LoginOptions): Promise<Ou
     refuse(`--read-only asks for scopes to read alone, and ${writing} is none`)
   if (options.browser && options.resume) refuse('--resume finishes a sign-in by code, and --browser begins another one')
   const scopes = scopesToAskFor({ readOnly: options.readOnly, more })
-  const at = { profile, baseUrl, scopes, open: options.open }
+  const flags = [...(options.readOnly ? ['--read-only'] : []), ...more.map((scope) => `--scope ${shellWord(scope)}`)]
+  const again = ['login', ...flags].join(' ')
+  const at = { profile, baseUrl, scopes, more, again, open: options.open }
   try {
     if (options.resume) await resume(context, at)
     else if (options.browser) await signInByBrowser(context, at)
     else await signInByCode(context, at)
   } catch (error) {
-    throw explainSignIn(context, error)
+    throw explainSignIn(context, at, error)
   }
   return signedIn(context, profile)
 }
@@ -58,16 +61,11 @@ interface At {
   profile: string
   baseUrl: string
   scopes: readonly string[]
+  /** Those of them that were named by `--scope`. */
+  more: readonly string[]
+  /** The command that asks for the same scopes by another code. */
+  again: string
   open: boolean
-}
-
-/** Where the sign-in goes: what was known of this profile stays until there is another one. */
-async function storeOf({ profiles: file }: Context, { profile, baseUrl }: At) {
-  await file.change((all) => {
-    all.profiles[profile] = { user: null, ...all.profiles[profile], baseUrl }
-    all.current = profile
-  })
-  return file.store(profile)
 }
 
 const keepBegun = ({ profiles: file }: Context, at: At, begun: DeviceSignIn | undefined) =>
@@ -85,20 +83,18 @@ async function signInByCode(context: Context, at: At): Promise<void> {
   output.warn(`and approve the code ${output.styled('bold', begun.userCode)}`)
   if (!context.isInteractive) {
     await keepBegun(context, at, begun)
-    askToApprove(context, at, begun)
+    askToApprove(context, begun)
   }
   if (at.open) context.world.openAddress(begun.completeUrl)
   output.note('Waiting for the approval…')
-  await finishDeviceSignIn(begun, { store: await storeOf(context, at), fetch, signal })
+  await finishDeviceSignIn(begun, { store: context.profiles.storeAnew(at.profile), fetch, signal })
 }
 
-function askToApprove(context: Context, { profile }: At, { completeUrl, userCode, endsAt }: DeviceSignIn): never {
-  const { profile: named, url } = context.settings
-  const which = named !== undefined || url !== undefined ? ` --profile ${profile}` : ''
+function askToApprove(context: Context, { completeUrl, userCode, endsAt }: DeviceSignIn): never {
   const expiresAt = new Date(endsAt).toISOString()
   return context.needInput(
     `A person has to open ${completeUrl} and approve the code ${userCode}`,
-    [{ command: `login --resume${which}`, when: 'once it is approved' }],
+    [{ command: 'login --resume', when: 'once it is approved' }],
     { url: completeUrl, userCode, expiresAt },
   )
 }
@@ -109,16 +105,17 @@ async function resume(context: Context, at: At): Promise<void> {
   const begun = (await context.profiles.read()).profiles[at.profile]?.begun
   if (!begun)
     throw new CommandFailure('sign_in_needed', `No sign-in at ${at.baseUrl} has begun`, {
-      next: [{ command: 'login', when: 'begin one' }],
+      next: [{ command: at.again, when: 'begin one' }],
     })
+  const store = context.profiles.storeAnew(at.profile)
   try {
-    await finishDeviceSignIn(begun, { store: await storeOf(context, at), wait: context.isInteractive, fetch, signal })
+    await finishDeviceSignIn(begun, { store, wait: context.isInteractive, fetch, signal })
   } catch (error) {
-    if (error instanceof PlatformError && error.code === 'authorization_pending') askToApprove(context, at, begun)
+    if (error instanceof PlatformError && error.code === 'authorization_pending') askToApprove(context, begun)
+    // Refused, expired or used up: there is nothing to wait for any more.
     if (error instanceof PlatformError && error.status === 400) await keepBegun(context, at, undefined)
     throw error
   }
-  await keepBegun(context, at, undefined)
 }
 
 const page = (text: string): string =>
@@ -129,7 +126,7 @@ async function signInByBrowser(context: Context, at: At): Promise<void> {
   const { fetch, signal, output } = context
   if (!context.isInteractive)
     context.needInput('A browser on this machine has to be at hand', [
-      { command: 'login', when: 'sign in by a code instead' },
+      { command: at.again, when: 'sign in by a code instead' },
     ])
   const server = createServer()
   await once(server.listen(0, '127.0.0.1'), 'listening')
@@ -162,7 +159,7 @@ async function signInByBrowser(context: Context, at: At): Promise<void> {
     if (at.open) context.world.openAddress(begun.url)
     output.note('Waiting for the browser…')
     const callbackUrl = await Promise.race([arrival, aborted(signal)])
-    await finishCodeSignIn(begun, { callbackUrl, store: await storeOf(context, at), fetch, signal })
+    await finishCodeSignIn(begun, { callbackUrl, store: context.profiles.storeAnew(at.profile), fetch, signal })
   } finally {
     server.close()
     server.closeIdleConnections()
@@ -173,17 +170,17 @@ const aborted = (signal: AbortSignal): Promise<never> =>
   new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true }))
 
 /** Says how a sign-in ended that was none. */
-function explainSignIn(context: Context, error: unknown): unknown {
+function explainSignIn(context: Context, { again, more }: At, error: unknown): unknown {
   if (error instanceof CommandFailure) return error
   if (context.signal.aborted) return interrupted(context.signal, 'Interrupted: nobody was signed in')
   if (!(error instanceof PlatformError)) return error
-  const next = [{ command: 'login', when: 'try again' }]
+  const next = [{ command: again, when: 'try again' }]
   if (error.code === 'access_denied')
     return new CommandFailure('sign_in_needed', 'The sign-in was refused in the browser', { next })
   if (error.code === 'expired_token' || error.code === 'invalid_grant')
     return new CommandFailure('sign_in_needed', 'The code has expired: nobody approved it in time', { next })
   if (error.code === 'invalid_scope')
-    return new CommandFailure('usage', `One of the scopes is unknown: ${error.message}`, {
+    return new CommandFailure('usage', `One of the scopes is refused (${more.join(', ')}): ${error.message}`, {
       next: [{ command: 'help login', when: 'how scopes are given' }],
     })
   return error
@@ -197,7 +194,6 @@ async function signedIn(context: Context, name: string): Promise<Outcome> {
   await file.change((all) => {
     const profile = all.profiles[name]
     if (profile) profile.user = user
-    all.current = name
   })
   const signIn = (await file.read()).profiles[name]?.signIn
   const scopes = signIn?.scope?.split(' ') ?? []
