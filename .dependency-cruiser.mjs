@@ -118,10 +118,20 @@ export default {
     },
     {
       name: 'service-knows-client',
-      comment: 'The SDK reaches the platform by its API, as everybody does.',
+      comment: 'The SDK and the command line reach the platform by its API, as everybody does.',
       severity: 'error',
-      from: { path: '^(services|testing|packages)/', pathNot: '^packages/sdk/' },
-      to: { path: '^packages/sdk/' },
+      from: { path: '^(services|testing|packages)/', pathNot: '^packages/(sdk|cli)/' },
+      to: { path: '^packages/(sdk|cli)/' },
+    },
+    {
+      name: 'command-line-stands-on-the-sdk',
+      comment: 'By what programs can use too: what it needs beside is in the SDK, or missing there.',
+      severity: 'error',
+      from: { path: '^packages/cli/src/' },
+      to: {
+        path: '^packages/',
+        pathNot: ['^packages/cli/src/', '^packages/sdk/src/(index|(node|pack|sign-in|uploads)/index)\\.ts$'],
+      },
     },
     {
       name: 'client-knows-platform',

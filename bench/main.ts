@@ -11,6 +11,7 @@ import type { Suite } from './suite.ts'
 import { ai, aiBudgetDelay, aiDelay, aiOpenStreams, aiStream } from './suites/ai.ts'
 import { aiHolds } from './suites/ai-holds.ts'
 import { aiUsage } from './suites/ai-usage.ts'
+import { cliDeploy, cliStart } from './suites/cli.ts'
 import { exchange } from './suites/exchange.ts'
 import { imageHit, imageMemory, imageMiss } from './suites/images.ts'
 import { isrHit, isrMiss, isrRenewal } from './suites/isr.ts'
@@ -96,6 +97,8 @@ const suites: readonly Suite[] = [
   aiOpenStreams,
   sdkCall,
   sdkUpload,
+  cliStart,
+  cliDeploy,
 ]
 
 const ROUNDS_MIN = 1

@@ -19,7 +19,7 @@ interface ArgumentOf {
   isRepeatable: boolean
 }
 
-export interface CommandOf {
+interface CommandOf {
   /** As it is typed, such as `env set`. */
   command: string
   description: string
