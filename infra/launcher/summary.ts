@@ -12,7 +12,7 @@ const helloUrl = (edgeUrl: string): string => edgeUrl.replace('://', `://${hello
 
 /** How somebody deploys the folder that they are in. The name has the hash of what it stands for: npx keeps one for ever. */
 const deployLines = (baseUrl: string, commandLine: string): string => `  Sign in, and deploy the folder that you are in:
-    npx ${baseUrl}/docs/clients/${commandLine} login
+    npx ${baseUrl}/docs/clients/${commandLine} login --url ${baseUrl}
     npx ${baseUrl}/docs/clients/${commandLine} deploy
 `
 

@@ -74,7 +74,7 @@ function pickApplication(applications: readonly Application[], given: string): A
   if (other) {
     refuse(`"${given}" is the slug of ${found.length} applications: say which organization's`, {
       next: found.map((each) => ({
-        command: `link --app ${slugsOf(each)}`,
+        command: `link --app ${shellWord(slugsOf(each))}`,
         when: `link ${each.name} of ${each.organization.name}`,
       })),
     })
@@ -110,7 +110,7 @@ export async function reachPlace(
   const command = given.command
   if (!context.isInteractive) {
     const next = applications.slice(0, NAMES_SHOWN).map((each) => ({
-      command: `${command} --app ${slugsOf(each)}`,
+      command: `${command} --app ${shellWord(slugsOf(each))}`,
       when: `${each.name} of ${each.organization.name}`,
     }))
     const create = {
@@ -182,7 +182,7 @@ export async function reachOrganization(
       'Which organization?',
       organizations
         .slice(0, NAMES_SHOWN)
-        .map(({ name, slug }) => ({ command: `${command} --org ${slug}`, when: name })),
+        .map(({ name, slug }) => ({ command: `${command} --org ${shellWord(slug)}`, when: name })),
     )
   const { askToChoose } = await import('./ask.ts')
   const choices = organizations.map((each) => ({ value: each.id, label: nameOfOrganization(each) }))

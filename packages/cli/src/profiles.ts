@@ -5,7 +5,7 @@ import { type PrivateFile, privateFile } from '@platform/sdk/node'
 import type { DeviceSignIn } from '@platform/sdk/sign-in'
 import { refuse } from './outcome.ts'
 
-export interface User {
+interface User {
   id: string
   email: string | null
   name: string | null

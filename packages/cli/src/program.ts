@@ -417,6 +417,7 @@ export function createProgram(run: Run): CommandUnknownOpts {
       .argument('<path>', 'such as /applications?limit=5')
       .option('--body <json>', 'the body; "-" takes it from stdin')
       .option('--paginate', 'the items of all pages of a list', false)
+      .option('--org <organization>', 'whose inference it is: its id or slug; default: the linked one')
       .action((method, path, options) =>
         run(async (context) => (await import('./commands/api.ts')).api(context, { method, path, ...options })),
       ),

@@ -2,6 +2,7 @@ import { constants } from 'node:fs'
 import { lstat, mkdir, open, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { refuse } from './outcome.ts'
+import { shellWord } from './visible-text.ts'
 
 /** The application that a folder belongs to. It names no platform: a folder from elsewhere cannot say where requests go. */
 export interface Project {
@@ -16,44 +17,58 @@ const BYTES_MAX = 4_096
 
 export const isUuid = (text: string): boolean => UUID.test(text)
 
-function parseProject(text: string, path: string): Project {
-  const refuseProject = (found: string): never =>
-    refuse(`${path} is no link to an application: expected { "organizationId", "applicationId" }, found ${found}`, {
-      hint: 'Remove it, and link the folder again.',
-      next: [{ command: 'unlink', when: 'remove the link' }],
-    })
+/** Throws the failure of a link that is none. isRemoved: whether `unlink` takes it away. */
+function refuseProject(folder: string, found: string, isRemoved = true): never {
+  const expected = '{ "organizationId", "applicationId" } in a file of yours'
+  return refuse(`${join(folder, NAME)} is no link to an application: expected ${expected}, found ${found}`, {
+    hint: 'Remove it, and link the folder again.',
+    next: isRemoved ? [{ command: `unlink ${shellWord(folder)}`, when: 'remove the link' }] : [],
+  })
+}
+
+function parseProject(text: string, folder: string): Project {
   let found: unknown
   try {
     found = JSON.parse(text)
   } catch {
-    return refuseProject('no JSON')
+    return refuseProject(folder, 'no JSON')
   }
-  if (typeof found !== 'object' || found === null || Array.isArray(found)) return refuseProject('another value')
+  if (typeof found !== 'object' || found === null || Array.isArray(found)) return refuseProject(folder, 'another value')
   const { organizationId, applicationId, ...unknown } = found as Record<string, unknown>
   const [name] = Object.keys(unknown)
-  if (name !== undefined) return refuseProject(`the member "${name}"`)
+  if (name !== undefined) return refuseProject(folder, `the member ${JSON.stringify(name)}`)
   if (typeof applicationId !== 'string' || !isUuid(applicationId))
-    return refuseProject('an applicationId that is no UUID')
+    return refuseProject(folder, 'an applicationId that is no UUID')
   if (typeof organizationId !== 'string' || !isUuid(organizationId))
-    return refuseProject('an organizationId that is no UUID')
+    return refuseProject(folder, 'an organizationId that is no UUID')
   return { organizationId, applicationId }
+}
+
+/** Throws a failure if the folder of the link is itself a link, and what is in it lies elsewhere. */
+async function checkPlace(folder: string): Promise<void> {
+  const stats = await lstat(join(folder, FOLDER)).catch(() => undefined)
+  if (stats?.isSymbolicLink())
+    refuse(`${join(folder, FOLDER)} is a link, which is not followed: expected a folder`, { hint: 'Remove it.' })
 }
 
 /** The link of one folder; undefined if it has none. */
 async function readProject(folder: string): Promise<Project | undefined> {
-  const path = join(folder, NAME)
   const missing = (error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT' || error.code === 'ENOTDIR' || error.code === 'EACCES') return undefined
-    return error.code === 'ELOOP' ? refuse(`${path} is a link, which is not followed`) : Promise.reject(error)
+    return error.code === 'ELOOP' ? refuseProject(folder, 'a symbolic link') : Promise.reject(error)
   }
-  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(missing)
+  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+  const file = await open(join(folder, NAME), flags).catch(missing)
   if (!file) return undefined
   try {
-    const { size, uid } = await file.stat()
+    await checkPlace(folder)
+    const stats = await file.stat()
+    const { size, uid } = stats
     // In a folder that others may write to, such as /tmp, it would be theirs to say what is deployed where.
-    if (process.geteuid && uid !== process.geteuid()) refuse(`${path} belongs to somebody else (user ${uid})`)
-    if (size > BYTES_MAX) refuse(`${path} is no link to an application: it has ${size} bytes`)
-    return parseProject(await file.readFile('utf8'), path)
+    if (process.geteuid && uid !== process.geteuid()) refuseProject(folder, `one of user ${uid}`, false)
+    if (!stats.isFile()) refuseProject(folder, 'no file', false)
+    if (size > BYTES_MAX) refuseProject(folder, `${size} bytes`)
+    return parseProject(await file.readFile('utf8'), folder)
   } finally {
     await file.close()
   }
@@ -76,8 +91,7 @@ export async function writeProject(folder: string, project: Project): Promise<st
   const known = await readProject(folder).catch(() => undefined)
   const written: string[] = []
   if (known?.applicationId !== project.applicationId || known.organizationId !== project.organizationId) {
-    const stats = await lstat(join(folder, FOLDER)).catch(() => undefined)
-    if (stats?.isSymbolicLink()) refuse(`${join(folder, FOLDER)} is a link, which is not followed`)
+    await checkPlace(folder)
     await mkdir(join(folder, FOLDER), { recursive: true })
     await rm(path, { force: true })
     await writeFile(path, `${JSON.stringify(project, null, 2)}\n`, { flag: 'wx' })
@@ -94,6 +108,7 @@ export async function writeProject(folder: string, project: Project): Promise<st
 
 /** Removes the link of a folder. False: it has none. */
 export async function removeProject(folder: string): Promise<boolean> {
+  await checkPlace(folder)
   const path = join(folder, NAME)
   const isThere = (await lstat(path).catch(() => undefined)) !== undefined
   await rm(path, { force: true })

@@ -112,6 +112,32 @@ test('pages are served with what a link leads to, by names in every alphabet, an
   expect(items.map(({ path }) => path)).toEqual(['index.html', 'latest.html', 'seite/größe.html'])
 })
 
+test('deployArchive ends once the archive is uploaded where it is told not to wait, and asks for no log', async () => {
+  const asked: string[] = []
+  const watched = new Platform({
+    baseUrl: services.apiUrl,
+    credential: staticToken(ana.token),
+    fetch(url, init) {
+      asked.push(new URL(url).pathname)
+      return fetch(url, init)
+    },
+  })
+  const steps: string[] = []
+  const { applicationId } = ana
+  const { id, status } = await deployArchive(watched, {
+    deployment: { applicationId },
+    archive: zip(await planPack(folder(await makeFolder({ 'index.html': '' })))),
+    wait: false,
+    onProgress: ({ step }) => void steps.push(step),
+  })
+  expect([status === 'FAILED', steps, asked.at(-1)]).toEqual([
+    false,
+    ['created', 'sent', 'complete'],
+    `/deployments/${id}`,
+  ])
+  expect(asked.filter((path) => path.endsWith('/stream'))).toEqual([])
+})
+
 test('a deployment shows what deployFolder was told about the commit', async () => {
   const { applicationId } = ana
   const source = folder(await makeFolder({ 'index.html': '' }))

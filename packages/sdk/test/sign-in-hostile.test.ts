@@ -1,7 +1,15 @@
 import { inspect } from 'node:util'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { listOrganizations, memoryStore, Platform, PlatformError, userToken } from '../src/index.ts'
-import { beginCodeSignIn, finishCodeSignIn, signInByDevice, signOut } from '../src/sign-in/index.ts'
+import {
+  beginCodeSignIn,
+  type DeviceSignIn,
+  finishCodeSignIn,
+  finishDeviceSignIn,
+  signInByDevice,
+  signOut,
+  userInfo,
+} from '../src/sign-in/index.ts'
 import { type Behaviour, json, startHostileServer } from './hostile-server.ts'
 
 const CANARY = 'canary-0123456789'
@@ -10,6 +18,7 @@ const ENDPOINTS = {
   token_endpoint: '/token',
   device_authorization_endpoint: '/device',
   revocation_endpoint: '/revoke',
+  userinfo_endpoint: '/userinfo',
 }
 const device = json(200, {
   device_code: `${CANARY}-device`,
@@ -68,9 +77,43 @@ async function startHostileIssuer(
       await finishCodeSignIn(begun, { callbackUrl: `${redirectUri}?${back.toString()}`, store: memoryStore() })
     },
     call: () => listOrganizations(new Platform({ baseUrl, credential: userToken({ store }) })),
+    /** Of which another process had begun the sign-in. */
+    resume: (more: Partial<DeviceSignIn> = {}) => {
+      const begun = { ...begunAt(baseUrl), issuer: `${baseUrl}/idp`, ...more }
+      return finishDeviceSignIn(begun, { store: memoryStore(), wait: false })
+    },
+    /** With a token that is still good. */
+    async userInfo() {
+      const stored = await store.read()
+      if (stored) await store.write({ ...stored, expiresAt: Date.now() + 300_000 })
+      await userInfo({ store })
+    },
     signOut: () => signOut({ store }),
   }
 }
+
+const begunAt = (baseUrl: string): DeviceSignIn => ({
+  userCode: 'ABCD-EFGH',
+  url: `${baseUrl}/idp/device`,
+  completeUrl: `${baseUrl}/idp/device`,
+  endsAt: Date.now() + 600_000,
+  baseUrl,
+  issuer: baseUrl,
+  clientId: 'client',
+  deviceCode: `${CANARY}-device`,
+  intervalMs: 5_000,
+})
+
+/** Everything that sends a secret to the identity provider. The sign-out is the last: it empties the store. */
+const worksOf = ({ byDevice, byCode, resume, call, userInfo: ask, signOut: leave }: Hostile) => [
+  byDevice,
+  byCode,
+  () => resume(),
+  call,
+  ask,
+  leave,
+]
+type Hostile = Awaited<ReturnType<typeof startHostileIssuer>>
 
 const errorOf = (work: Promise<unknown>): Promise<unknown> => work.catch((thrown: unknown) => thrown)
 
@@ -78,16 +121,16 @@ test('nothing is sent to an identity provider that calls itself otherwise', asyn
   const issuer = 'https://id.example.com'
   const hostile = await startHostileIssuer({}, { metadata: { issuer } })
   const sentence = `The identity provider ${hostile.baseUrl}/idp calls itself ${issuer}`
-  for (const work of [hostile.byDevice, hostile.byCode, hostile.call, hostile.signOut])
-    await expect(work()).rejects.toThrow(sentence)
+  for (const work of worksOf(hostile)) await expect(work()).rejects.toThrow(sentence)
   expect(hostile.requests.filter(({ method }) => method !== 'GET')).toEqual([])
+  expect(hostile.requests.filter(({ path }) => path === '/idp/userinfo')).toEqual([])
 })
 
 test('nothing is sent to endpoints of another origin than the identity providerâ€™s', async () => {
   const elsewhere = await startHostileServer([device])
   for (const [name, path] of Object.entries(ENDPOINTS)) {
     const hostile = await startHostileIssuer({}, { metadata: { [name]: elsewhere.baseUrl + path } })
-    for (const work of [hostile.byDevice, hostile.byCode, hostile.call, hostile.signOut])
+    for (const work of worksOf(hostile))
       await expect(work()).rejects.toThrow(`The ${name} of ${hostile.baseUrl}/idp is of another origin`)
   }
   const incomplete = await startHostileIssuer({}, { metadata: { token_endpoint: undefined } })
@@ -98,9 +141,8 @@ test('nothing is sent to endpoints of another origin than the identity providerâ
 test('no redirect is followed with a code or a refresh token', async () => {
   const elsewhere = await startHostileServer([json(200, {})])
   const leads: Behaviour = (response) => response.writeHead(307, { location: `${elsewhere.baseUrl}/token` }).end()
-  const hostile = await startHostileIssuer({ '/token': leads, '/revoke': leads })
-  for (const work of [hostile.byDevice, hostile.byCode, hostile.call, hostile.signOut])
-    await expect(work()).rejects.toMatchObject({ status: 307 })
+  const hostile = await startHostileIssuer({ '/token': leads, '/revoke': leads, '/userinfo': leads })
+  for (const work of worksOf(hostile)) await expect(work()).rejects.toMatchObject({ status: 307 })
   expect(elsewhere.requests).toEqual([])
 })
 
@@ -123,6 +165,28 @@ test('a platform that names itself otherwise, or no identity provider, or one th
   })
   await expect(insecure).rejects.toThrow('http://id.example.com is not on HTTPS')
   expect(asked).toEqual([`${baseUrl}/.well-known/oauth-protected-resource`])
+})
+
+test('a sign-in that another process began is not finished at an identity provider that is less protected than the platform, or calls itself otherwise', async () => {
+  const issuer = 'http://id.example.com'
+  const asked: string[] = []
+  const finishing = finishDeviceSignIn(
+    { ...begunAt('https://api.example.com'), issuer },
+    {
+      store: memoryStore(),
+      fetch: (url) => {
+        asked.push(url)
+        return Promise.reject(new Error('A request was made'))
+      },
+    },
+  )
+  await expect(finishing).rejects.toThrow(`${issuer} is not on HTTPS`)
+  expect(asked).toEqual([])
+  const hostile = await startHostileIssuer()
+  await expect(hostile.resume({ issuer: `${hostile.baseUrl}/other` })).rejects.toMatchObject({ status: 404 })
+  const named = await startHostileIssuer({}, { metadata: { issuer: 'http://localhost:1' } })
+  await expect(named.resume()).rejects.toThrow('calls itself http://localhost:1')
+  expect([...hostile.requests, ...named.requests].filter(({ method }) => method !== 'GET')).toEqual([])
 })
 
 test('no error of a sign-in, a renewal or a sign-out repeats a secret, whatever the identity provider answers', async () => {
@@ -155,6 +219,6 @@ test('no error of a sign-in, a renewal or a sign-out repeats a secret, whatever 
   }
   for (const answer of [echo(400), ...wrong]) {
     const hostile = await startHostileIssuer({ '/token': answer, '/revoke': echo(400) })
-    for (const work of [hostile.byDevice, hostile.signOut]) expectNoSecret(await errorOf(work()))
+    for (const work of [hostile.byDevice, hostile.resume, hostile.signOut]) expectNoSecret(await errorOf(work()))
   }
 })

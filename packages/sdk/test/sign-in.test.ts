@@ -5,13 +5,23 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { everyScope, type Person, startPlatform, type TestPlatform } from '@platform/testing/platform'
-import { approveDevice } from '@platform/testkit/approve-device'
+import { approveDevice, refuseDevice } from '@platform/testkit/approve-device'
 import { Browser } from '@platform/testkit/browser'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { listOrganizations, memoryStore, needsSignIn, Platform, type TokenStore, userToken } from '../src/index.ts'
 import { tokenFile } from '../src/node/index.ts'
 import type { Fetch } from '../src/sender.ts'
-import { beginCodeSignIn, type CodeSignIn, finishCodeSignIn, signInByDevice, signOut } from '../src/sign-in/index.ts'
+import {
+  beginCodeSignIn,
+  beginDeviceSignIn,
+  type CodeSignIn,
+  type DeviceSignIn,
+  finishCodeSignIn,
+  finishDeviceSignIn,
+  signInByDevice,
+  signOut,
+  userInfo,
+} from '../src/sign-in/index.ts'
 import { startHostileServer } from './hostile-server.ts'
 import { startSignInProcess } from './sign-in-program.ts'
 
@@ -102,7 +112,9 @@ function withoutWaiting(meanwhile: (ms: number) => void | Promise<void>): number
 
 test('a person approves a device in a browser, and its calls are theirs', async () => {
   const store = memoryStore()
-  const codes: unknown[] = []
+  const codes: DeviceSignIn[] = []
+  const LIFE_OF_CODE_MS = 600_000
+  const earliest = Date.now() + LIFE_OF_CODE_MS
   await byDevice(store, {
     onCode: (code) => {
       codes.push(code)
@@ -114,9 +126,17 @@ test('a person approves a device in a browser, and its calls are theirs', async 
       userCode: expect.stringMatching(/^\w{4}-\w{4}$/) as string,
       url: `${server.idpUrl}/device`,
       completeUrl: expect.stringContaining('/device?user_code=') as string,
-      expiresInSeconds: 600,
+      endsAt: expect.any(Number) as number,
+      baseUrl: server.apiUrl,
+      issuer: server.idpUrl,
+      clientId: server.publicClientId,
+      deviceCode: expect.stringMatching(/^[\w-]{43}$/) as string,
+      intervalMs: 5_000,
     },
   ])
+  const latest = Date.now() + LIFE_OF_CODE_MS
+  const isInTime = codes.every(({ endsAt }) => earliest <= endsAt && endsAt <= latest)
+  expect(isInTime).toBe(true)
   expect(await listOrganizations(platformOf(store))).toMatchObject({ items: [] })
   expect(await store.read()).toMatchObject({
     baseUrl: server.apiUrl,
@@ -124,6 +144,60 @@ test('a person approves a device in a browser, and its calls are theirs', async 
     clientId: server.publicClientId,
     scope: everyScope.join(' '),
   })
+})
+
+test('a sign-in that was begun on a device is finished by who has its JSON, and asked about once at a time until then', async () => {
+  const { apiUrl: baseUrl, publicClientId: clientId } = server
+  const json = JSON.stringify(await beginDeviceSignIn({ baseUrl, clientId, scopes: ['openid'] }))
+  const store = memoryStore()
+  const finish = () => finishDeviceSignIn(JSON.parse(json) as DeviceSignIn, { store, wait: false })
+  const waits = withoutWaiting(() => {})
+  // The platform tells the second and third to slow down.
+  for (let n = 0; n < 3; n++)
+    await expect(finish()).rejects.toMatchObject({ status: 400, code: 'authorization_pending', retryable: false })
+  expect(await store.read()).toBeUndefined()
+  await approveDevice(JSON.parse(json) as DeviceSignIn, person)
+  await finish()
+  expect(await store.read()).toMatchObject({ baseUrl, issuer: server.idpUrl, clientId, scope: 'openid' })
+  await expect(finish()).rejects.toMatchObject({ status: 400, code: 'invalid_grant' })
+  expect(waits).toEqual([])
+  await expect(finishDeviceSignIn(JSON.parse(json) as DeviceSignIn, { scopes: [] } as never)).rejects.toThrow(
+    'takes no "scopes"',
+  )
+})
+
+test('who asks once about a sign-in whose code ends in a moment is told what the platform says', async () => {
+  const { apiUrl: baseUrl, publicClientId: clientId } = server
+  const begun = await beginDeviceSignIn({ baseUrl, clientId, scopes: ['openid'] })
+  const finishing = (more: object) =>
+    finishDeviceSignIn({ ...begun, endsAt: Date.now() + 1_000 }, { store: memoryStore(), ...more })
+  await expect(finishing({ wait: false })).rejects.toMatchObject({ code: 'authorization_pending' })
+  await expect(finishing({})).rejects.toMatchObject({ code: 'expired_token' })
+})
+
+test('who signed in is told as far as the scopes allow it', async () => {
+  const store = memoryStore()
+  await byDevice(store, { scopes: ['openid', 'email', 'profile'] })
+  expect(await userInfo({ store })).toMatchObject({ sub: person.userId, email: person.email, name: 'Ana Test' })
+  await byDevice(store, { scopes: ['openid'] })
+  expect(await userInfo({ store })).toEqual({ sub: person.userId })
+  await byDevice(store, { scopes: ['platform:organizations:read'] })
+  await expect(userInfo({ store })).rejects.toMatchObject({
+    status: 403,
+    code: 'insufficient_scope',
+    message: 'The token lacks the scope openid',
+  })
+  await expect(userInfo({ store: memoryStore() })).rejects.toThrow(
+    new TypeError('userInfo needs a store in which somebody is signed in'),
+  )
+})
+
+test('a token that has ended is renewed to ask who signed in', async () => {
+  const store = await newSignIn()
+  await endToken(store)
+  const before = await generationOf(store)
+  expect(await userInfo({ store })).toMatchObject({ sub: person.userId })
+  expect(await generationOf(store)).toBe(before + 1)
 })
 
 test('a device that is told to slow down asks less often, and gets its token once the person has approved', async () => {
@@ -143,14 +217,8 @@ test('a device that is told to slow down asks less often, and gets its token onc
 
 test('a device is told that the person refused, that the code has expired, and that the caller has had enough', async () => {
   const store = memoryStore()
-  const refuse = async ({ completeUrl }: { completeUrl: string }) => {
-    const browser = new Browser()
-    let page = await browser.follow(await browser.visit(completeUrl), server.idpUrl)
-    const { email, password } = person
-    page = await browser.follow(await browser.submit(page, { email, password }), server.idpUrl)
-    await browser.submit(page, {}, { name: 'decision', value: 'deny' })
-  }
-  await expect(byDevice(store, { onCode: refuse })).rejects.toMatchObject({ status: 400, code: 'access_denied' })
+  const refusing = byDevice(store, { onCode: (code) => refuseDevice(code, person) })
+  await expect(refusing).rejects.toMatchObject({ status: 400, code: 'access_denied' })
   const enough = new AbortController()
   let meanwhile: () => void | Promise<void> = () => server.clock.advance(600_000)
   const waits = withoutWaiting(() => meanwhile())

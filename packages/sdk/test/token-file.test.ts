@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process'
-import { mkdir, mkdtemp, open, readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, open, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { listOrganizations, Platform, type StoredToken, userToken } from '../src/index.ts'
 import { tokenFile } from '../src/node/index.ts'
 import { startSignInProcess } from './sign-in-program.ts'
@@ -107,6 +107,24 @@ test('of twelve that find the lock of a killed process, and of another that was 
     (await readdir(join(path, '..'))).filter((name) => name.includes('.lock') && !name.endsWith('.socket')),
   ).toHaveLength(2)
   await takeTwelveTimes(path)
+  expect(await readdir(join(path, '..'))).toEqual([])
+})
+
+test('the lock of a process that lives is waited for, however old its file is', async () => {
+  const path = join(folder, 'aged', 'token.json')
+  const holder = startSignInProcess({ path })
+  expect(await holder.next()).toBe('holds')
+  await utimes(`${path}.lock`, 0, 0)
+  const lock = await readFile(`${path}.lock`)
+  const connections = () => process.getActiveResourcesInfo().filter((name) => name === 'PipeWrap').length
+  const others = connections()
+  let hasTaken = false
+  const taking = tokenFile(path).lock(() => Promise.resolve((hasTaken = true)))
+  // It waits for the end of its connection to the holder.
+  await vi.waitFor(() => expect(connections()).toBe(others + 1), 30_000)
+  expect([hasTaken, await readFile(`${path}.lock`)]).toEqual([false, lock])
+  await holder.kill()
+  await taking
   expect(await readdir(join(path, '..'))).toEqual([])
 })
 

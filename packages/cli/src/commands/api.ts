@@ -1,6 +1,8 @@
 import * as sdk from '@platform/sdk'
 import type { Context } from '../context.ts'
 import { type Outcome, refuse } from '../outcome.ts'
+import { applicationOfKey, reachOrganization } from '../places.ts'
+import { findProject } from '../project.ts'
 import { nearest } from '../values.ts'
 
 interface ApiOptions {
@@ -8,6 +10,7 @@ interface ApiOptions {
   path: string
   body?: string | undefined
   paginate: boolean
+  org?: string | undefined
 }
 
 type AnyOperation = sdk.Operation<object, unknown>
@@ -67,7 +70,7 @@ async function bodyOf({ world }: Context, given: string | undefined): Promise<un
 /** Calls an operation as the SDK does, with its repetitions. */
 export async function api(
   context: Context,
-  { method: given, path: address, body: text, paginate }: ApiOptions,
+  { method: given, path: address, body: text, paginate, org }: ApiOptions,
 ): Promise<Outcome> {
   const method = given.toUpperCase()
   if (!METHODS.includes(method)) refuse(`"${given}" is no method: expected ${METHODS.join(', ')}`)
@@ -87,7 +90,21 @@ export async function api(
   if (paginate && operation.spec.paging === undefined) refuse(`${method} ${operation.spec.path} answers no list`)
   const body = await bodyOf(context, text)
   const platform = await context.platform()
-  const call = { ...params, ...query, ...(body !== undefined && { body }) }
+  const isInference = operation.spec.path.startsWith('/ai/v1/')
+  if (org !== undefined && !isInference)
+    refuse(`${method} ${operation.spec.path} takes no --org: it says whose inference it is`)
+  const place = isInference ? await placeOf(context, org, `api ${method} ${address}`) : {}
+  const call = { ...params, ...query, ...place, ...(body !== undefined && { body }) }
+  if ((body as { stream?: boolean } | undefined)?.stream === true)
+    return printed(
+      context,
+      sdk.stream(
+        operation as unknown as sdk.Operation<{ body: object }, unknown>,
+        platform,
+        call as { body: object },
+        context.call,
+      ),
+    )
   if (operation.spec.path.endsWith('/stream')) return stream(context, platform, operation, call)
   if (paginate) {
     const items: unknown[] = []
@@ -103,6 +120,28 @@ export async function api(
   const shown =
     typeof answer === 'string' ? answer : answer === undefined ? undefined : JSON.stringify(answer, undefined, 2)
   return { data: answer ?? null, text: shown }
+}
+
+/** Whose inference it is: of an API key nothing has to be said. */
+async function placeOf(
+  context: Context,
+  org: string | undefined,
+  command: string,
+): Promise<{ organizationId?: string }> {
+  if ((await applicationOfKey(context)) !== undefined) return {}
+  const linked = org === undefined ? await findProject(context.world.cwd) : undefined
+  if (linked) return { organizationId: linked.project.organizationId }
+  return { organizationId: (await reachOrganization(context, { org, command })).id }
+}
+
+/** Events of an inference, each as it is. */
+async function printed(context: Context, chunks: AsyncIterable<object>): Promise<Outcome> {
+  let events = 0
+  for await (const chunk of chunks) {
+    events++
+    context.output.event({ type: 'chunk', ...chunk }, JSON.stringify(chunk))
+  }
+  return { data: { events } }
 }
 
 async function stream(

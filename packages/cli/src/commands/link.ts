@@ -53,7 +53,7 @@ async function choose(context: Context, folder: string, command: string) {
   if (!context.isInteractive)
     context.needInput('Which application?', [
       ...applications.slice(0, 10).map((each) => ({
-        command: `${command} --app ${slugsOf(each)}`,
+        command: `${command} --app ${shellWord(slugsOf(each))}`,
         when: `${each.name} of ${each.organization.name}`,
       })),
       { command: `${command} --create ${shellWord(folder.split('/').at(-1) || 'app')}`, when: 'create one' },

@@ -13,8 +13,9 @@ export interface PrivateFile {
   lock<T>(work: () => Promise<T>): Promise<T>
 }
 
-/** Windows has neither. */
-const FLAGS = constants.O_RDONLY | ((constants as { O_NOFOLLOW?: number }).O_NOFOLLOW ?? 0)
+const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants as Partial<typeof constants> & { O_RDONLY: number }
+/** Opening a named pipe does not wait for its writer. Windows has neither of the two. */
+const FLAGS = O_RDONLY | O_NOFOLLOW | O_NONBLOCK
 const ownUserId = process.geteuid?.()
 
 /**

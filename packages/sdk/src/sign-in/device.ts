@@ -97,6 +97,16 @@ export async function finishDeviceSignIn(begun: DeviceSignIn, options: FinishDev
       if (!(error instanceof PlatformError)) throw error
       const isTooFast = error.code === 'slow_down' || error.retryable
       if (!isTooFast && error.code !== 'authorization_pending') throw error
+      // Whoever asks once need not know how fast others ask: to be told to slow down is to be told to wait.
+      if (!wait)
+        throw error.code === 'slow_down'
+          ? new PlatformError('The person has not decided yet', {
+              status: error.status,
+              code: 'authorization_pending',
+              operation: error.operation,
+              attempts: error.attempts,
+            })
+          : error
       if (isTooFast) intervalMs += SLOWER_MS
       if (Date.now() + intervalMs >= endsAt)
         throw new PlatformError('Nobody has approved the sign-in in time', {
@@ -105,7 +115,6 @@ export async function finishDeviceSignIn(begun: DeviceSignIn, options: FinishDev
           operation: error.operation,
           attempts: error.attempts,
         })
-      if (!wait) throw error
     }
     await pause(intervalMs, reach.signal)
   }

@@ -52,7 +52,7 @@ export async function reachIssuer(reach: Reach, clientId: string, issuer?: strin
     server,
     client: { client_id: clientId, [oauth.clockTolerance]: TOLERANCE_SECONDS },
     options: (repetition = repeat) => ({
-      // The discovery has refused an issuer without HTTPS of a platform with it.
+      // `readMetadata` has refused an issuer without HTTPS of a platform with it.
       [oauth.allowInsecureRequests]: server.issuer.startsWith('http:'),
       [oauth.customFetch]: (url, { body }) =>
         sendForm(platform, url, body, repetition, signal, async (answer) => new Response(await answer.text(), answer)),

@@ -26,9 +26,12 @@ const readDocument = <T>(platform: Sender, path: string, origin: string, signal?
 
 /**
  * The metadata of an issuer. Throws PlatformError unless it names the same issuer and nothing but endpoints of its origin: a code
- * or a refresh token that is sent there goes nowhere else.
+ * or a refresh token that is sent there goes nowhere else. Throws it before a request if the issuer is less protected than the platform.
  */
 export async function readMetadata(platform: Sender, issuer: string, signal?: AbortSignal): Promise<Metadata> {
+  const { baseUrl } = platform
+  if (baseUrl.startsWith('https:') && !issuer.startsWith('https:'))
+    refuse(CONFIGURATION, `The identity provider ${issuer} is not on HTTPS, as ${baseUrl} is: nothing is sent to it`)
   const metadata = await readDocument<AuthorizationServer>(platform, CONFIGURATION, issuer, signal)
   if (metadata.issuer !== issuer)
     refuse(CONFIGURATION, `The identity provider ${issuer} calls itself ${metadata.issuer}: nothing is sent to it`)
@@ -50,7 +53,5 @@ export async function discover(platform: Sender, signal?: AbortSignal): Promise<
   if (resource !== baseUrl) refuse(RESOURCE, `The platform at ${baseUrl} calls itself ${resource}: use that as baseUrl`)
   const issuer = servers.find((server) => server !== baseUrl)
   if (!issuer) refuse(RESOURCE, `The platform at ${baseUrl} names no identity provider`)
-  if (baseUrl.startsWith('https:') && !issuer.startsWith('https:'))
-    refuse(RESOURCE, `The identity provider ${issuer} is not on HTTPS, as ${baseUrl} is: nothing is sent to it`)
   return readMetadata(platform, issuer, signal)
 }
