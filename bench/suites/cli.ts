@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
+import { env } from 'node:process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { Lab } from '../lab.ts'
@@ -14,7 +15,7 @@ const repository = resolve(import.meta.dirname, '../..')
 /** Builds the command line as it is served. Returns the path of the one file. */
 async function buildProgram(lab: Lab): Promise<string> {
   const folder = await lab.makeFolder()
-  const PATH = `${join(repository, 'node_modules/.bin')}:${process.env['PATH']}`
+  const PATH = `${join(repository, 'node_modules/.bin')}:${env['PATH']}`
   await run(process.execPath, [join(repository, 'packages/cli/build.ts'), folder], { env: { PATH, HOME: folder } })
   return join(folder, 'platform.mjs')
 }
@@ -115,7 +116,7 @@ export const cliDeploy: Suite = {
         return { perSecond: times.length / took, seconds: took, p50Ms: sorted[Math.floor(sorted.length / 2)] ?? 0 }
       },
     })
-    const PATH = `${join(repository, 'node_modules/.bin')}:${process.env['PATH']}`
+    const PATH = `${join(repository, 'node_modules/.bin')}:${env['PATH']}`
     const asKey = {
       PATH,
       HOME: home,

@@ -81,12 +81,12 @@ export function repositoryUrl(remote: string): string | undefined {
 /** As many characters at most, without those that are none to read. */
 function cut(text: string, max: number): string {
   // oxlint-disable-next-line no-control-regex -- they are refused
-  const characters = [...text.replace(/[\0-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/g, '').trim()]
+  const characters = Array.from(text.replace(/[\0-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/g, '').trim())
   return characters.slice(0, max).join('')
 }
 
 /** What a CI server says of its run, where git cannot know it. */
-function readCi(env: Record<string, string | undefined>): Git {
+export function readCi(env: Record<string, string | undefined>): Git {
   const { GITHUB_ACTIONS, GITHUB_SERVER_URL, GITHUB_REPOSITORY, GITHUB_REF, GITHUB_HEAD_REF, GITHUB_REF_NAME } = env
   const { GITLAB_CI, CI_PROJECT_URL, CI_COMMIT_REF_NAME, CI_MERGE_REQUEST_IID, CI_MERGE_REQUEST_SOURCE_BRANCH_NAME } =
     env

@@ -41,7 +41,7 @@ export const readApplications = async (context: Context, organizationId?: string
   )
 
 /** Every organization of the person. */
-export const readOrganizations = async (context: Context): Promise<Organization[]> =>
+const readOrganizations = async (context: Context): Promise<Organization[]> =>
   listAll(all(listOrganizations, await context.platform(), {}, context.call))
 
 /** The claims of an access token, which its platform has checked. */

@@ -431,11 +431,7 @@ export function createProgram(run: Run): CommandUnknownOpts {
       ['help env set', 'the help of a command'],
     )
       .argument('[command...]', 'a command')
-      .action((words) =>
-        run(async (context) =>
-          (await import('./commands/help.ts')).help(context, program as unknown as CommandUnknownOpts, words),
-        ),
-      ),
+      .action((words) => run(async (context) => (await import('./commands/help.ts')).help(context, program, words))),
   )
-  return program as unknown as CommandUnknownOpts
+  return program
 }

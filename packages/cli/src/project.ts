@@ -53,9 +53,9 @@ async function checkPlace(folder: string): Promise<void> {
 
 /** The link of one folder; undefined if it has none. */
 async function readProject(folder: string): Promise<Project | undefined> {
-  const missing = (error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT' || error.code === 'ENOTDIR' || error.code === 'EACCES') return undefined
-    return error.code === 'ELOOP' ? refuseProject(folder, 'a symbolic link') : Promise.reject(error)
+  const missing = (error: NodeJS.ErrnoException): undefined => {
+    if (error.code === 'ELOOP') refuseProject(folder, 'a symbolic link')
+    if (error.code !== 'ENOENT' && error.code !== 'ENOTDIR' && error.code !== 'EACCES') throw error
   }
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
   const file = await open(join(folder, NAME), flags).catch(missing)

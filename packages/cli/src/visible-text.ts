@@ -38,11 +38,11 @@ export const visibleJson = (value: unknown, space?: number): string =>
 export function tableOf(header: readonly string[], rows: readonly (readonly string[])[]): string {
   // By cell: what one holds does not take the next one with it.
   const cells = [header, ...rows].map((row) => row.map((cell) => inOneLine(visibleText(cell, false))))
-  const widths = header.map((_, column) => Math.max(...cells.map((row) => [...(row[column] ?? '')].length)))
+  const widths = header.map((_, column) => Math.max(...cells.map((row) => Array.from(row[column] ?? '').length)))
   const lineOf = (row: readonly string[]) =>
     row
       .map((cell, column) =>
-        column === row.length - 1 ? cell : cell + ' '.repeat((widths[column] ?? 0) - [...cell].length),
+        column === row.length - 1 ? cell : cell + ' '.repeat((widths[column] ?? 0) - Array.from(cell).length),
       )
       .join('  ')
   return cells.map((row) => lineOf(row).trimEnd()).join('\n')

@@ -217,6 +217,7 @@ test('stdout is the result and stderr all else, colours are for terminals that w
   const plain = await shopper.run(`deploy --app ${owner.applicationId}`, { cwd: folder })
   const lines = plain.stdout.trim().split('\n')
   expect(lines).toEqual([expect.stringMatching(/^http:\/\/[\w-]+\.localhost:\d+$/)])
+  // oxlint-disable-next-line no-control-regex -- what no pipe wants to see
   expect(plain.stdout + plain.stderr).not.toMatch(/[\u001b\r]/)
   const shown = await shopper.run('whoami --url http://localhost:1', { isTerminal: true })
   expect(shown.stderr).toContain(escape)

@@ -1,12 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
+import { env } from 'node:process'
 import { readFile } from 'node:fs/promises'
 import { freePort } from '@platform/testkit/free-port'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { newKey, newOwner, type Owner } from '../../../services/api/test/scenario.ts'
-import { startProcess } from './cli-process.ts'
+import { mainPath, startProgram } from './cli-process.ts'
 import { newTerminal, signedInTerminal, type Terminal } from './terminal.ts'
 
 let server: TestPlatform
@@ -62,16 +63,15 @@ describe('a platform that is not reached is 7 and named', () => {
     expect([login.code, login.document.message]).toEqual([7, expect.stringContaining(baseUrl)])
   })
 
-  test.runIf(process.env['DRILL'])(
+  test.runIf(env['DRILL'])(
     'within five seconds, whether nothing listens or nobody answers',
     { timeout: 20_000 },
     async () => {
       for (const baseUrl of [`http://127.0.0.1:${await freePort()}`, await startSilentServer()]) {
-        const startedAt = performance.now()
-        const env = { PLATFORM_API_URL: baseUrl, PLATFORM_TOKEN: token(baseUrl) }
-        const { code, stderr } = await startProcess(terminal, ['api', 'GET', '/organizations'], { env }).end()
+        const more = { PLATFORM_API_URL: baseUrl, PLATFORM_TOKEN: token(baseUrl) }
+        const line = ['timeout', '5', process.execPath, mainPath, 'api', 'GET', '/organizations']
+        const { code, stderr } = await startProgram(terminal, line, { env: more }).end()
         expect([code, stderr]).toEqual([7, expect.stringContaining(baseUrl)])
-        expect(performance.now() - startedAt).toBeLessThan(5_000)
       }
     },
   )
@@ -185,7 +185,7 @@ test('no command prints a secret, with --verbose and where it fails', { timeout:
   const seen: string[] = []
   const signed: string[] = []
   const watching: typeof fetch = async (input, init) => {
-    const { search } = new URL(String(input))
+    const { search } = new URL(input as string)
     if (search.includes('signature')) signed.push(search)
     const answer = await fetch(input, init)
     const { authorization } = (init?.headers ?? {}) as Record<string, string>

@@ -176,7 +176,7 @@ describe('logs --follow', () => {
       signal: leaving.signal,
       async fetch(input, init) {
         const answer = await fetch(input, init)
-        if (!isListed && String(input).includes('/runtime-logs')) {
+        if (!isListed && (input as string).includes('/runtime-logs')) {
           isListed = true
           await print(site, ['in between'])
         }
@@ -191,7 +191,7 @@ describe('logs --follow', () => {
     const site = await newSite()
     const events = [`event: gap\ndata: ${JSON.stringify({ missed: 7, isMore: true })}\n\n`, ': beat\n\n']
     const gapFetch: typeof fetch = async (input, init) =>
-      String(input).includes('/requests/stream')
+      (input as string).includes('/requests/stream')
         ? new Response(
             new ReadableStream({
               start: (controller) => events.forEach((event) => controller.enqueue(new TextEncoder().encode(event))),

@@ -4,7 +4,7 @@ import { approveDevice } from '@platform/testkit/approve-device'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newOwner, type Owner } from '../../../services/api/test/scenario.ts'
 import { createClient } from '../../../services/idp/src/features/clients/clients.ts'
-import { type Built, buildCommandLine } from './built.ts'
+import { type Built, buildCommandLine, PATH } from './built.ts'
 import { startInTerminal, startProcess, startProgram } from './cli-process.ts'
 import { openSchemas } from './schemas.ts'
 import { type Document, newTerminal, signedInTerminal, type Terminal } from './terminal.ts'
@@ -97,8 +97,8 @@ test(
   async () => {
     const newcomer = await newTerminal(server)
     const started = startInTerminal(newcomer, ['login', '--no-open'], { program })
-    const [, completeUrl = ''] = await started.print(/Open (?:\u001b\[\d+m)?(http[^\s\u001b]+)/)
-    const [, userCode = ''] = await started.print(/approve the code (?:\u001b\[\d+m)?([A-Z0-9-]+)/)
+    const [, completeUrl = ''] = await started.print(/Open \S*?(http[\w:/.?=-]+)/)
+    const [, userCode = ''] = await started.print(/approve the code \S*?([A-Z0-9]{4}-[A-Z0-9]{4})/)
     await started.print(/Waiting for the approval/)
     await approveDevice({ completeUrl, userCode }, owner.person)
     const ended = await started.end()
@@ -121,7 +121,6 @@ test('Ctrl-C at a question and while waiting is 130', { timeout: 60_000 }, async
 })
 
 test('a reader that has read enough ends the command without an error', { timeout: 60_000 }, async () => {
-  const { PATH } = process.env
   const line = `node ${program} help | head -1`
   const ended = await startProgram(terminal, ['bash', '-c', `set -o pipefail; ${line}`], { env: { PATH } }).end()
   expect(ended).toMatchObject({ code: 0, stdout: 'Usage: platform [options] [command]\n', stderr: '' })

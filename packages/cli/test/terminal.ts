@@ -1,5 +1,6 @@
 import { mkdir, mkdtemp, readFile, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
+import { env } from 'node:process'
 import { dirname, join } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
 import type { StoredToken } from '@platform/sdk'
@@ -79,7 +80,7 @@ export class Terminal {
 
   /** What the environment of a process here is. */
   get env(): Record<string, string | undefined> {
-    return { PATH: process.env['PATH'], HOME: this.home, PLATFORM_API_URL: this.server.apiUrl }
+    return { PATH: env['PATH'], HOME: this.home, PLATFORM_API_URL: this.server.apiUrl }
   }
 
   /** Runs a command line in this process. */

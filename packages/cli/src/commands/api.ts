@@ -95,16 +95,11 @@ export async function api(
     refuse(`${method} ${operation.spec.path} takes no --org: it says whose inference it is`)
   const place = isInference ? await placeOf(context, org, `api ${method} ${address}`) : {}
   const call = { ...params, ...query, ...place, ...(body !== undefined && { body }) }
-  if ((body as { stream?: boolean } | undefined)?.stream === true)
-    return printed(
-      context,
-      sdk.stream(
-        operation as unknown as sdk.Operation<{ body: object }, unknown>,
-        platform,
-        call as { body: object },
-        context.call,
-      ),
-    )
+  const inference = body as { stream?: boolean } | undefined
+  if (isInference && inference?.stream === true) {
+    const streaming = operation as unknown as sdk.Operation<{ body: object }, unknown>
+    return printed(context, sdk.stream(streaming, platform, { ...place, body: inference }, context.call))
+  }
   if (operation.spec.path.endsWith('/stream')) return stream(context, platform, operation, call)
   if (paginate) {
     const items: unknown[] = []
