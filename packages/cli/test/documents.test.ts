@@ -1,10 +1,9 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { copyFile, cp, mkdir, mkdtemp, readFile, rm, symlink } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, join, resolve } from 'node:path'
-import { env } from 'node:process'
 import { text } from 'node:stream/consumers'
 import { promisify } from 'node:util'
 import type { CommandUnknownOpts } from '@commander-js/extra-typings'
@@ -18,6 +17,7 @@ import { createClient } from '../../../services/idp/src/features/clients/clients
 import { exitCodes, reasons } from '../src/exit-codes.ts'
 import { type Manifest, manifestOf } from '../src/manifest.ts'
 import { createProgram, typedLine } from '../src/program.ts'
+import { builtCommandLine, PATH } from './built.ts'
 import { type DocumentPath, writtenDocuments } from './documents.ts'
 import { type Ended, endedWith, newTerminal, signedInTerminal, wordsOf } from './terminal.ts'
 
@@ -34,13 +34,8 @@ let clients: string
 let server: TestPlatform
 beforeAll(async () => {
   work = await mkdtemp(join(tmpdir(), 'cli-documents-'))
-  const copy = join(work, 'packages/cli')
-  clients = join(copy, 'dist')
-  const [started] = await Promise.all([
-    startPlatform({ hasWorker: true, env: { CLIENTS_FOLDER: clients } }),
-    buildCopy(copy),
-  ])
-  server = started
+  clients = (await builtCommandLine()).folder
+  server = await startPlatform({ hasWorker: true, env: { CLIENTS_FOLDER: clients } })
   // As every installation has it.
   await createClient(server.idp, {
     id: '0198c0de-0000-7000-8000-0000000000c1',
@@ -56,18 +51,6 @@ afterAll(async () => {
   await server.close()
   await rm(work, { recursive: true })
 })
-
-const PATH = [join(repository, 'node_modules/.bin'), env['PATH']].join(delimiter)
-
-/** Builds the package in a workspace of its own: others may be served from its dist/ meanwhile. */
-async function buildCopy(folder: string): Promise<void> {
-  await mkdir(folder, { recursive: true })
-  for (const name of ['build.ts', 'package.json', 'tsconfig.json', 'README.md', 'agents.md', 'llms.txt', 'src'])
-    await cp(join(home, name), join(folder, name), { recursive: true })
-  await copyFile(join(repository, 'tsconfig.json'), join(work, 'tsconfig.json'))
-  await symlink(join(home, 'node_modules'), join(folder, 'node_modules'))
-  await promisify(execFile)(process.execPath, ['build.ts'], { cwd: folder, env: { PATH, HOME: work } })
-}
 
 const missing = ['bash', 'curl', 'git'].filter(
   (name) => !PATH.split(delimiter).some((folder) => existsSync(join(folder, name))),

@@ -4,7 +4,7 @@ import { approveDevice } from '@platform/testkit/approve-device'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newOwner, type Owner } from '../../../services/api/test/scenario.ts'
 import { createClient } from '../../../services/idp/src/features/clients/clients.ts'
-import { type Built, buildCommandLine, PATH } from './built.ts'
+import { builtCommandLine, PATH } from './built.ts'
 import { startInTerminal, startProcess, startProgram } from './cli-process.ts'
 import { openSchemas } from './schemas.ts'
 import { type Document, newTerminal, signedInTerminal, type Terminal } from './terminal.ts'
@@ -13,12 +13,12 @@ let server: TestPlatform
 let owner: Owner
 let terminal: Terminal
 let site: string
-let built: Built
 /** As it is served. */
 let program: string
 let schemas: Awaited<ReturnType<typeof openSchemas>>
 beforeAll(async () => {
-  ;[server, schemas, built] = await Promise.all([startPlatform({ hasWorker: true }), openSchemas(), buildCommandLine()])
+  let built: Awaited<ReturnType<typeof builtCommandLine>>
+  ;[server, schemas, built] = await Promise.all([startPlatform({ hasWorker: true }), openSchemas(), builtCommandLine()])
   program = built.program
   // As every installation has it.
   await createClient(server.idp, {
@@ -35,10 +35,7 @@ beforeAll(async () => {
   const project = JSON.stringify({ organizationId: owner.organizationId, applicationId: owner.applicationId })
   site = await terminal.folder('site', { 'index.html': 'hello', '.platform/project.json': project })
 })
-afterAll(async () => {
-  await server.close()
-  await built.remove()
-})
+afterAll(() => server.close())
 
 // oxlint-disable-next-line no-control-regex -- colours and cursor movements
 const plain = (text: string): string => text.replace(/\u001b\[[0-9;?]*[A-Za-z]/g, '').replaceAll('\r\n', '\n')
