@@ -1,7 +1,7 @@
 import type { Writable } from 'node:stream'
 import { confirm, isCancel, password, select, text } from '@clack/prompts'
 import type { Context } from './context.ts'
-import { interrupted } from './failure.ts'
+import { interrupted } from './interrupted.ts'
 import { inOneLine, visibleText } from './visible-text.ts'
 
 /** Questions go to stderr: stdout belongs to the result. */

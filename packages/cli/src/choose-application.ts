@@ -6,16 +6,13 @@ import { writeProject } from './project.ts'
 
 const NEW = ''
 
-export async function makeApplication(
-  context: Context,
-  { name, org, command }: { name: string; org: string | undefined; command: string },
-) {
-  const organization = await reachOrganization(context, { org, command })
+export async function makeApplication(context: Context, { name, org }: { name: string; org: string | undefined }) {
+  const organization = await reachOrganization(context, org)
   return createApplication(await context.platform(), { body: { organizationId: organization.id, name } }, context.call)
 }
 
 /** Asks which application a folder belongs to, and links it. */
-export async function chooseApplication(
+export async function askForApplication(
   context: Context,
   folder: string,
   applications: readonly Application[],
@@ -28,7 +25,7 @@ export async function chooseApplication(
   let application = applications.find(({ id }) => id === chosen)
   if (!application) {
     const name = await askForText(context, 'What is it called?', nameOfFolder(folder))
-    application = await makeApplication(context, { name, org: undefined, command: 'apps create' })
+    application = await makeApplication(context, { name, org: undefined })
   }
   const { id: applicationId, organizationId } = application
   for (const path of await writeProject(folder, { organizationId, applicationId })) context.output.note(`Wrote ${path}`)

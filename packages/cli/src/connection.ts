@@ -1,9 +1,10 @@
 import { apiKey, type Credential, Platform, staticToken, userToken } from '@platform/sdk'
-import { CommandFailure, refuse } from './outcome.ts'
+import { CommandFailure, refuse, goOn } from './outcome.ts'
 import type { Output } from './output.ts'
 import { checkProfileName, type Profile, type ProfileFile } from './profiles.ts'
 import type { World } from './world.ts'
 
+const ISSUER_MS = 10_000
 const DEFAULT_URL = 'http://localhost:4000'
 
 /** Which platform, and as whom. */
@@ -88,6 +89,7 @@ const freeName = (url: string, profiles: Record<string, Profile>): string => {
 /**
  * A fetch that tells what is asked and answered, and gives up on a platform whose first answer does not come. giveUp: ends the
  * command, since the SDK would try again. onFailure: told of each request without an answer.
+ * patienceSeconds: how long a rate limit may ask to wait.
  */
 export function watchedFetch(
   world: World,
@@ -96,7 +98,13 @@ export function watchedFetch(
     isVerbose,
     giveUp,
     onFailure,
-  }: { isVerbose: boolean; giveUp: (failure: CommandFailure) => void; onFailure: (origin: string) => void },
+    patienceSeconds,
+  }: {
+    isVerbose: boolean
+    giveUp: (failure: CommandFailure) => void
+    onFailure: (origin: string) => void
+    patienceSeconds: () => number
+  },
 ): typeof fetch {
   const startedAt = new Map<string, number>()
   const answered = new Set<string>()
@@ -128,6 +136,14 @@ export function watchedFetch(
       const answer = await world.fetch(input, init)
       answered.add(origin)
       tell(`${answer.status} ${answer.headers.get('x-request-id') ?? '-'}`)
+      const seconds = answer.status === 429 ? Number(answer.headers.get('retry-after') ?? 0) : 0
+      if (seconds > patienceSeconds())
+        giveUp(
+          new CommandFailure('limit_reached', `Too many requests: ${origin} asks to wait ${seconds} s`, {
+            data: { status: 429, retryAfterSeconds: seconds },
+          }),
+        )
+      else if (seconds > 0) output.note(`Too many requests: going on in ${seconds} s`)
       return answer
     } catch (error) {
       const { cause } = error as { cause?: { code?: string } }
@@ -157,13 +173,12 @@ async function isIssuer(
   issuer: string,
   { fetch, signal }: { fetch: typeof globalThis.fetch; signal: AbortSignal },
 ): Promise<boolean> {
-  const answer = await fetch(`${baseUrl}/.well-known/oauth-protected-resource`, { signal, redirect: 'error' }).catch(
-    () => undefined,
-  )
+  const within = AbortSignal.any([signal, AbortSignal.timeout(ISSUER_MS)])
+  const servers = await fetch(`${baseUrl}/.well-known/oauth-protected-resource`, { signal: within, redirect: 'error' })
+    .then(async (answer) => ((await answer.json()) as { authorization_servers?: string[] }).authorization_servers)
+    .catch(() => undefined)
   signal.throwIfAborted()
-  if (!answer?.ok) return true
-  const { authorization_servers: servers } = (await answer.json()) as { authorization_servers?: string[] }
-  return servers?.includes(issuer) ?? false
+  return servers?.includes(issuer) ?? true
 }
 
 /** The platform as the identity speaks to it. Throws a failure if nobody is signed in. */
@@ -178,7 +193,7 @@ export async function connect(
   const signIn = (await file.read()).profiles[identity.profile]?.signIn
   if (!signIn)
     throw new CommandFailure('sign_in_needed', `Nobody is signed in at ${baseUrl}`, {
-      next: [{ command: `login --url ${baseUrl}`, when: 'sign in' }],
+      next: [goOn('sign in', 'login', '--url', baseUrl)],
     })
   const platform = of(userToken({ store: file.store(identity.profile) }))
   // About to be renewed: by the identity provider that the platform names today, or nobody.
@@ -188,7 +203,7 @@ export async function connect(
       throw new CommandFailure(
         'sign_in_needed',
         `Signed out: ${baseUrl} has another identity provider now, and the sign-in was one of ${signIn.issuer}`,
-        { next: [{ command: `login --url ${baseUrl}`, when: 'sign in' }] },
+        { next: [goOn('sign in', 'login', '--url', baseUrl)] },
       )
     }
   }

@@ -17,36 +17,47 @@ export interface Settings {
   yes: boolean
 }
 
+/** How long a rate limit may hold up a command that nobody watches. */
+const PATIENCE_SECONDS = 10
+
 export type EnvironmentSlug = 'production' | 'preview'
 
 /** What a command works with. */
 export class Context {
   readonly world: World
   readonly settings: Settings
+  readonly typed: readonly string[]
   readonly output: Output
   readonly profiles: ProfileFile
   /** Ends every request and every wait: somebody interrupted, or the platform does not answer. */
   readonly signal: AbortSignal
   readonly fetch: typeof fetch
+  /** Ends the command with a failure, whatever it waits for. */
+  readonly giveUp: (failure: CommandFailure) => void
   /** The origin that left a request without an answer. */
   unanswering: string | undefined
   #identity: Promise<Identity> | undefined
   #platform: Promise<Platform> | undefined
 
-  constructor(world: World, settings: Settings) {
+  /** typed: the words of the command line. */
+  constructor(world: World, settings: Settings, typed: readonly string[]) {
     this.world = world
+    this.typed = typed
     this.settings = settings
     this.output = new Output(world, settings)
-    this.profiles = new ProfileFile(world.env)
+    this.profiles = new ProfileFile(world.env, world.signal)
     const ending = new AbortController()
     this.signal = ending.signal
+    this.giveUp = (failure) => ending.abort(failure)
     const stop = () => ending.abort(world.signal.reason)
     if (world.signal.aborted) stop()
     else world.signal.addEventListener('abort', stop, { once: true })
     this.fetch = watchedFetch(world, this.output, {
       isVerbose: settings.verbose,
-      giveUp: (failure) => ending.abort(failure),
+      giveUp: this.giveUp,
       onFailure: (origin) => (this.unanswering = origin),
+      // A person sees it and can leave; others want to know.
+      patienceSeconds: () => (this.isInteractive ? Number.POSITIVE_INFINITY : PATIENCE_SECONDS),
     })
   }
 
@@ -78,20 +89,21 @@ export class Context {
     return { signal: this.signal }
   }
 
+  /** The line that was typed, with more flags. Of a flag that is there twice the last counts. */
+  again(when: string, ...more: string[]): Next {
+    const end = this.typed.indexOf('--')
+    return { words: this.typed.toSpliced(end === -1 ? this.typed.length : end, 0, ...more), when, isWhole: true }
+  }
+
   /** Throws the failure that says what is missing where nobody can be asked. */
   needInput(message: string, next: readonly Next[], data?: unknown): never {
     throw new CommandFailure('input_needed', message, { next, data })
   }
 
-  /**
-   * Makes sure that something is meant, which cannot be undone. Throws a failure if it is not, or nobody can be asked.
-   *
-   * command: what is typed with `--yes`.
-   */
-  async confirm(question: string, command: string): Promise<void> {
+  /** Makes sure that something is meant, which cannot be undone. Throws a failure if it is not, or nobody can be asked. */
+  async confirm(question: string): Promise<void> {
     if (this.settings.yes) return
-    if (!this.isInteractive)
-      this.needInput(`${question} Say so with --yes`, [{ command: `${command} --yes`, when: 'do it' }])
+    if (!this.isInteractive) this.needInput(`${question} Say so with --yes`, [this.again('do it', '--yes')])
     const { askToConfirm } = await import('./ask.ts')
     if (!(await askToConfirm(this, question))) refuse('Nothing was changed')
   }

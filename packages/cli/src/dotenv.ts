@@ -12,7 +12,13 @@ const PLAIN = /^[\w@%+:,./-]*$/
  * every value back byte for byte.
  */
 export function writeDotenv(variables: readonly { key: string; value: string }[]): string {
-  return variables.map(({ key, value }) => `${key}=${quoted(value)}\n`).join('')
+  return variables.map(({ key, value }) => `${checked(key)}=${quoted(value)}\n`).join('')
+}
+
+/** A platform that answers another name would write lines of its own. */
+function checked(key: string): string {
+  if (!KEY.test(key)) throw new DotenvError(`"${key}" is not the name of a variable`)
+  return key
 }
 
 function quoted(value: string): string {

@@ -1,13 +1,15 @@
 import { DeploymentFailed } from '@platform/sdk/uploads'
 import { isConflict, isNotFound, isQuota, needsSignIn, needsStepUp, PlatformError } from '@platform/sdk'
 import type { Context } from './context.ts'
-import { CommandFailure } from './outcome.ts'
+import { interrupted } from './interrupted.ts'
+import { CommandFailure, goOn } from './outcome.ts'
 import type { Reason } from './exit-codes.ts'
+import { inOneLine } from './visible-text.ts'
 
 /** The last lines of a log, as a failure shows them. */
 const linesOf = (error: DeploymentFailed): string[] => error.lines.map(({ message }) => message)
 
-const SCOPES = /lacks the scope (\S+)/
+const SCOPES = /lacks the scope ([\w:.-]+)/
 
 function reasonOf(error: PlatformError): Reason {
   const { status, code, message, retryable } = error
@@ -26,7 +28,7 @@ function reasonOf(error: PlatformError): Reason {
   return (status === 0 && retryable) || status >= 500 ? 'unreachable' : 'failed'
 }
 
-const signIn = { command: 'login', when: 'sign in' }
+const signIn = goOn('sign in', 'login')
 
 /** Of a credential of the environment, which no `login` takes the place of. */
 const adviceOfCredential = {
@@ -48,7 +50,7 @@ function adviceOf(reason: Reason, { message, maxAge }: PlatformError, credential
     return {
       hint: `The credential lacks the scope ${scope}.`,
       ...(credential === 'user' && {
-        next: [{ command: `login --scope ${scope}`, when: 'sign in with that scope too' }],
+        next: [goOn('sign in with that scope too', 'login', '--scope', scope)],
       }),
     }
   return {}
@@ -63,7 +65,7 @@ function explainAnswer(
   const fields = errors.map((field) => `${field.property}: ${field.message}`)
   const isAnswered = status !== 0
   const who = reason === 'unreachable' && !isAnswered && unanswering !== undefined ? `${unanswering}: ` : ''
-  return new CommandFailure(reason, who + [message, fields.join('; ')].filter(Boolean).join(': '), {
+  return new CommandFailure(reason, inOneLine(who + [message, fields.join('; ')].filter(Boolean).join(': ')), {
     requestId,
     ...(isAnswered && {
       data: {
@@ -88,7 +90,7 @@ export function explain(
     const { id } = error.deployment
     return new CommandFailure('deployment_failed', error.message, {
       data: { id, lines: linesOf(error) },
-      next: [{ command: `logs ${id} --build`, when: 'read the whole log' }],
+      next: [goOn('read the whole log', 'logs', id, '--build')],
       cause: error,
     })
   }
@@ -96,11 +98,4 @@ export function explain(
   // The SDK's own refusals, before a request: a value that is none, a credential of another platform.
   if (error instanceof TypeError) return new CommandFailure('usage', error.message, { cause: error })
   return new CommandFailure('failed', error instanceof Error ? error.message : String(error), { cause: error })
-}
-
-/** The failure of a command that was told to end. */
-export function interrupted(signal: AbortSignal, message = 'Interrupted'): CommandFailure {
-  const { reason } = signal as { reason: unknown }
-  if (reason instanceof CommandFailure) return reason
-  return new CommandFailure(reason === 'SIGTERM' ? 'terminated' : 'interrupted', message)
 }

@@ -5,6 +5,7 @@ import { delimiter, join, relative } from 'node:path'
 import process from 'node:process'
 import { run } from './run.ts'
 import { shellWord } from './visible-text.ts'
+import type { World } from './world.ts'
 
 const FIRST_ANSWER_MS = 4_000
 
@@ -39,34 +40,40 @@ function openAddress(url: string): void {
     .unref()
 }
 
+// Notes that nobody reads are no reason to stop.
+process.stderr.on('error', () => {})
+
+const cwd =
+  process.env['npm_lifecycle_event'] === 'platform' ? (process.env['INIT_CWD'] ?? process.cwd()) : process.cwd()
 const ending = new AbortController()
+const world: World = {
+  env: process.env,
+  cwd,
+  stdin: process.stdin,
+  stdout: process.stdout,
+  stderr: process.stderr,
+  signal: ending.signal,
+  program: nameOfProgram(cwd),
+  fetch: (input, init) => fetch(input, init),
+  openAddress,
+  firstAnswerMs: FIRST_ANSWER_MS,
+}
+
 for (const signal of ['SIGINT', 'SIGTERM'] as const)
   process.on(signal, () => {
+    if (world.onSignal) return world.onSignal(signal)
     // The second time somebody means it.
     if (ending.signal.aborted) process.exit(signal === 'SIGTERM' ? 143 : 130)
     ending.abort(signal)
   })
-// Whoever reads has read enough, as `head` has.
+// The reader closed the pipe, as `head` does.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0)
   throw error
 })
 
-const cwd =
-  process.env['npm_lifecycle_event'] === 'platform' ? (process.env['INIT_CWD'] ?? process.cwd()) : process.cwd()
 async function start(): Promise<void> {
-  process.exitCode = await run(process.argv.slice(2), {
-    env: process.env,
-    cwd,
-    stdin: process.stdin,
-    stdout: process.stdout,
-    stderr: process.stderr,
-    signal: ending.signal,
-    program: nameOfProgram(cwd),
-    fetch: (input, init) => fetch(input, init),
-    openAddress,
-    firstAnswerMs: FIRST_ANSWER_MS,
-  })
+  process.exitCode = await run(process.argv.slice(2), world)
   // Nothing that is still open keeps the terminal: a connection that is kept, a stream that was left.
   process.stdout.write('', () => process.stderr.write('', () => process.exit()))
 }

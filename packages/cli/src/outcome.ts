@@ -2,10 +2,14 @@ import type { Reason } from './exit-codes.ts'
 
 /** A command that goes on from here. */
 export interface Next {
-  /** As it is typed, after the name of the program. */
-  command: string
+  /** After the name of the program. They are quoted where they are printed: some are text of others. */
+  words: readonly string[]
   when: string
+  /** Whether nothing has to be added, such as `--url`: it is the line that was typed, with more. */
+  isWhole?: boolean
 }
+
+export const goOn = (when: string, ...words: string[]): Next => ({ words, when })
 
 /** How a command that succeeded ends. */
 export interface Outcome {

@@ -1,5 +1,4 @@
 import { styleText } from 'node:util'
-import type { Next } from './outcome.ts'
 import { inOneLine, visibleJson, visibleText } from './visible-text.ts'
 import type { World } from './world.ts'
 
@@ -68,12 +67,6 @@ export class Output {
   /** What has to be read. */
   warn(text: string): void {
     this.#write('stderr', text)
-  }
-
-  /** Shows what to do next. */
-  next(next: readonly Next[], program: string): void {
-    for (const { command, when } of next)
-      this.note(`${this.styled('dim', `${inOneLine(when)}:`)} ${program} ${command}`)
   }
 
   /** A line that the next one takes the place of. Only terminals are shown it. */

@@ -8,9 +8,9 @@ import {
   PlatformError,
 } from '@platform/sdk'
 import { type Context, nameOfOrganization, slugsOf } from './context.ts'
-import { CommandFailure, refuse } from './outcome.ts'
+import { CommandFailure, goOn, type Next, refuse } from './outcome.ts'
+import { take } from './lists.ts'
 import { findProject, isUuid, type Project } from './project.ts'
-import { shellWord } from './visible-text.ts'
 
 /** The application that a command is about. */
 export interface Place {
@@ -23,15 +23,9 @@ export interface Place {
 
 const NAMES_SHOWN = 10
 
-async function listAll<T>(items: AsyncIterable<T>): Promise<T[]> {
-  const found: T[] = []
-  for await (const item of items) found.push(item)
-  return found
-}
-
 /** Every application in reach. */
 export const readApplications = async (context: Context, organizationId?: string): Promise<Application[]> =>
-  listAll(
+  take(
     all(
       listApplications,
       await context.platform(),
@@ -42,7 +36,7 @@ export const readApplications = async (context: Context, organizationId?: string
 
 /** Every organization of the person. */
 const readOrganizations = async (context: Context): Promise<Organization[]> =>
-  listAll(all(listOrganizations, await context.platform(), {}, context.call))
+  take(all(listOrganizations, await context.platform(), {}, context.call))
 
 /** The claims of an access token, which its platform has checked. */
 function claimsOf(token: string): Record<string, unknown> {
@@ -66,17 +60,14 @@ export async function applicationOfKey(context: Context): Promise<string | undef
 const issuerOf = async (context: Context): Promise<unknown> => claimsOf(await (await context.platform()).token())['iss']
 
 /** Which one somebody means by an id, a slug or `organization/slug`. Throws a failure that says what there is. */
-function pickApplication(applications: readonly Application[], given: string): Application {
+function pickApplication(context: Context, applications: readonly Application[], given: string): Application {
   const found = applications.filter(
     (each) => each.id === given.toLowerCase() || each.slug === given || slugsOf(each) === given,
   )
   const [application, other] = found
   if (other) {
     refuse(`"${given}" is the slug of ${found.length} applications: say which organization's`, {
-      next: found.map((each) => ({
-        command: `link --app ${shellWord(slugsOf(each))}`,
-        when: `link ${each.name} of ${each.organization.name}`,
-      })),
+      next: found.map((each) => context.again(nameOf(each), '--app', slugsOf(each))),
     })
   }
   if (application) return application
@@ -94,34 +85,47 @@ const FORM = /^[\w-]+(?:\/[\w-]+)?$/
 /** Finds out which application is meant: by `--app`, by the key that is used, or by the link of the folder. Asks a person otherwise. */
 export async function reachPlace(
   context: Context,
-  given: { app?: string | undefined; folder?: string | undefined; command: string },
+  { app, folder = context.world.cwd }: { app?: string | undefined; folder?: string | undefined },
 ): Promise<Place> {
-  const { app, folder = context.world.cwd } = given
   if (app !== undefined && !FORM.test(app)) refuse(`--app is "${app}": expected an id, a slug or organization/slug`)
   const ofKey = await applicationOfKey(context)
   if (ofKey !== undefined) return placeOfKey(context, ofKey, { app, folder })
   if (app !== undefined) {
-    const application = pickApplication(await readApplications(context), app)
+    const application = pickApplication(context, await readApplications(context), app)
     return { applicationId: application.id, organizationId: application.organizationId, application }
   }
   const linked = await findLink(context, folder)
   if (linked) return linked
   const applications = await readApplications(context)
-  const command = given.command
-  if (!context.isInteractive) {
-    const next = applications.slice(0, NAMES_SHOWN).map((each) => ({
-      command: `${command} --app ${shellWord(slugsOf(each))}`,
-      when: `${each.name} of ${each.organization.name}`,
-    }))
-    const create = {
-      command: `link --create ${shellWord(nameOfFolder(folder))}`,
-      when: 'create an application and link this folder to it',
-    }
-    context.needInput('Which application? This folder is not linked to one', [...next, create])
-  }
-  const { chooseApplication } = await import('./choose-application.ts')
-  return chooseApplication(context, folder, applications)
+  // A folder below may be made anew by each build: the link stands where the person is.
+  const { cwd } = context.world
+  const place = `${folder}/`.startsWith(`${cwd}/`) ? cwd : folder
+  const create = ['link', ...(place === cwd ? [] : [place]), '--create', nameOfFolder(place)]
+  return chooseApplication(
+    context,
+    place,
+    applications,
+    goOn('create an application and link this folder to it', ...create),
+  )
 }
+
+/** Asks which application a folder is of, and links it. create: what makes one, where nobody can be asked. */
+export async function chooseApplication(
+  context: Context,
+  folder: string,
+  applications: readonly Application[],
+  create: Next,
+): Promise<Place> {
+  if (!context.isInteractive)
+    context.needInput('Which application? This folder is not linked to one', [
+      ...applications.slice(0, NAMES_SHOWN).map((each) => context.again(nameOf(each), '--app', slugsOf(each))),
+      create,
+    ])
+  const { askForApplication } = await import('./choose-application.ts')
+  return askForApplication(context, folder, applications)
+}
+
+const nameOf = ({ name, organization }: Application): string => `${name} of ${organization.name}`
 
 export const nameOfFolder = (folder: string): string => folder.split('/').findLast((part) => part !== '') ?? 'app'
 
@@ -157,10 +161,7 @@ async function placeOfKey(
 }
 
 /** The organization that is meant: by `--org`, or the only one. Asks a person otherwise. */
-export async function reachOrganization(
-  context: Context,
-  { org, command }: { org?: string | undefined; command: string },
-): Promise<Organization> {
+export async function reachOrganization(context: Context, org: string | undefined): Promise<Organization> {
   const organizations = await readOrganizations(context)
   if (org !== undefined) {
     const found = organizations.find(({ id, slug }) => id === org.toLowerCase() || slug === org)
@@ -175,14 +176,12 @@ export async function reachOrganization(
   if (only && others.length === 0) return only
   if (!only)
     throw new CommandFailure('input_needed', 'You have no organization', {
-      next: [{ command: 'orgs create <name>', when: 'create one' }],
+      next: [goOn('create one', 'orgs', 'create', 'Acme')],
     })
   if (!context.isInteractive)
     context.needInput(
       'Which organization?',
-      organizations
-        .slice(0, NAMES_SHOWN)
-        .map(({ name, slug }) => ({ command: `${command} --org ${shellWord(slug)}`, when: name })),
+      organizations.slice(0, NAMES_SHOWN).map(({ name, slug }) => context.again(name, '--org', slug)),
     )
   const { askToChoose } = await import('./ask.ts')
   const choices = organizations.map((each) => ({ value: each.id, label: nameOfOrganization(each) }))
@@ -192,7 +191,7 @@ export async function reachOrganization(
 
 /** Throws a failure unless the text is a UUID. what: such as `deployment`. */
 export const checkId = (given: string, what: string): string =>
-  isUuid(given) ? given.toLowerCase() : refuse(`"${given}" is no id of a ${what}: expected a UUID`)
+  isUuid(given) ? given.toLowerCase() : refuse(`"${given}" is not the id of a ${what}: expected a UUID`)
 
 /** Resolves to undefined if there is none. */
 export const unlessMissing = <T>(work: Promise<T>): Promise<T | undefined> =>

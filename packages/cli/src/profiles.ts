@@ -1,9 +1,10 @@
 import { homedir } from 'node:os'
-import { join } from 'node:path'
+import { isAbsolute, join } from 'node:path'
 import type { StoredToken, TokenStore } from '@platform/sdk'
 import { type PrivateFile, privateFile } from '@platform/sdk/node'
 import type { DeviceSignIn } from '@platform/sdk/sign-in'
-import { refuse } from './outcome.ts'
+import { interrupted } from './interrupted.ts'
+import { CommandFailure, refuse } from './outcome.ts'
 
 interface User {
   id: string
@@ -27,6 +28,18 @@ interface Profiles {
   profiles: Record<string, Profile>
 }
 
+/** How long another process may work on the file. */
+const LOCK_MS = 30_000
+
+/** Containers have users without a home. */
+function homeOfUser(): string {
+  try {
+    return homedir()
+  } catch {
+    return refuse('There is no home to keep sign-ins in: set HOME or XDG_CONFIG_HOME')
+  }
+}
+
 const NAME = /^[\w.-]{1,64}$/
 
 /** The profile's name. Throws a failure for what is none. */
@@ -37,12 +50,51 @@ export const checkProfileName = (name: string): string =>
 
 /** Where the command line keeps sign-ins: a file of its own, so that one in another program stays what it is. */
 export class ProfileFile {
-  readonly path: string
-  readonly #file: PrivateFile
+  readonly #env: Record<string, string | undefined>
+  readonly #signal: AbortSignal
+  #opened: PrivateFile | undefined
 
-  constructor({ XDG_CONFIG_HOME, HOME = homedir() }: Record<string, string | undefined>) {
-    this.path = join(XDG_CONFIG_HOME || join(HOME, '.config'), 'platform/credentials.json')
-    this.#file = privateFile(this.path)
+  constructor(env: Record<string, string | undefined>, signal: AbortSignal) {
+    this.#env = env
+    this.#signal = signal
+  }
+
+  /** Never below a project: an empty HOME is no home. */
+  get path(): string {
+    const { XDG_CONFIG_HOME, HOME } = this.#env
+    const path = join(XDG_CONFIG_HOME || join(HOME || homeOfUser(), '.config'), 'platform/credentials.json')
+    return isAbsolute(path)
+      ? path
+      : refuse(`"${path}" is no place for sign-ins: expected an absolute XDG_CONFIG_HOME or HOME`)
+  }
+
+  get #file(): PrivateFile {
+    return (this.#opened ??= privateFile(this.path))
+  }
+
+  /** Works alone on the file. Throws a failure if another process does not let go of it. */
+  async #lock<T>(work: () => Promise<T>): Promise<T> {
+    const limit = AbortSignal.any([this.#signal, AbortSignal.timeout(LOCK_MS)])
+    let isMine = false
+    const locked = this.#file.lock(() => {
+      isMine = true
+      return work()
+    })
+    const left = new Promise<never>((_, reject) =>
+      limit.addEventListener(
+        'abort',
+        () => {
+          if (isMine) return
+          const held = new CommandFailure(
+            'failed',
+            `Another process works on the sign-ins and does not end: see ${this.path}.lock`,
+          )
+          reject(this.#signal.aborted ? interrupted(this.#signal) : held)
+        },
+        { once: true },
+      ),
+    )
+    return Promise.race([locked, left])
   }
 
   async read(): Promise<Profiles> {
@@ -62,7 +114,7 @@ export class ProfileFile {
   }
 
   async change(change: (profiles: Profiles) => void): Promise<void> {
-    await this.#file.lock(() => this.#write(change))
+    await this.#lock(() => this.#write(change))
   }
 
   async #write(change: (profiles: Profiles) => void): Promise<void> {
@@ -80,7 +132,7 @@ export class ProfileFile {
           const profile = profiles[name]
           if (profile) profile.signIn = token
         }),
-      lock: (work) => this.#file.lock(work),
+      lock: (work) => this.#lock(work),
     }
   }
 

@@ -47,9 +47,9 @@ const asHelp = {
       .join('; '),
 }
 
-/** A line as it is typed: one with a pipe in it has the name of the program already. */
-export const typedLine = (command: string, program = 'platform'): string =>
-  command.includes('| platform ') ? command.replace('| platform ', `| ${program} `) : `${program} ${command}`
+/** An example as it is typed: one with a pipe in it has the name of the program already. */
+export const typedLine = (command: string): string =>
+  command.includes('| platform ') ? command : `platform ${command}`
 
 const exitText = `\nExit codes:\n${Object.entries(exitCodes)
   .map(([code, meaning]) => `  ${code.padEnd(5)}${meaning}`)

@@ -1,8 +1,7 @@
 import { constants } from 'node:fs'
-import { lstat, mkdir, open, readFile, rm, writeFile } from 'node:fs/promises'
+import { lstat, mkdir, open, rm, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
-import { refuse } from './outcome.ts'
-import { shellWord } from './visible-text.ts'
+import { refuse, goOn } from './outcome.ts'
 
 /** The application that a folder belongs to. It names no platform: a folder from elsewhere cannot say where requests go. */
 export interface Project {
@@ -22,7 +21,7 @@ function refuseProject(folder: string, found: string, isRemoved = true): never {
   const expected = '{ "organizationId", "applicationId" } in a file of yours'
   return refuse(`${join(folder, NAME)} is no link to an application: expected ${expected}, found ${found}`, {
     hint: 'Remove it, and link the folder again.',
-    next: isRemoved ? [{ command: `unlink ${shellWord(folder)}`, when: 'remove the link' }] : [],
+    next: isRemoved ? [goOn('remove the link', 'unlink', folder)] : [],
   })
 }
 
@@ -98,12 +97,23 @@ export async function writeProject(folder: string, project: Project): Promise<st
     written.push(path)
   }
   const ignore = join(folder, '.gitignore')
-  const stats = await lstat(ignore).catch(() => undefined)
-  if (stats && !stats.isFile()) return written
-  const text = stats ? await readFile(ignore, 'utf8') : ''
-  if (text.split(/\r?\n/).some((line) => /^\/?\.platform\/?$/.test(line.trim()))) return written
-  await writeFile(ignore, `${text}${text === '' || text.endsWith('\n') ? '' : '\n'}${LINE}\n`)
-  return [...written, ignore]
+  return (await addLine(ignore)) ? [...written, ignore] : written
+}
+
+/** Adds the link to a .gitignore, whose other lines stay as they are. Through no link. False: it is there, or cannot be added. */
+async function addLine(path: string): Promise<boolean> {
+  const { O_RDWR, O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK } = constants
+  const file = await open(path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0o644).catch(() => undefined)
+  if (!file) return false
+  try {
+    if (!(await file.stat()).isFile()) return false
+    const text = await file.readFile('latin1')
+    if (text.split(/\r?\n/).some((line) => /^\/?\.platform\/?$/.test(line.trim()))) return false
+    await file.appendFile(`${text === '' || text.endsWith('\n') ? '' : '\n'}${LINE}\n`)
+    return true
+  } finally {
+    await file.close()
+  }
 }
 
 /** Removes the link of a folder. False: it has none. */

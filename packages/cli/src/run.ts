@@ -1,9 +1,9 @@
 import { CommanderError } from 'commander'
 import { Context, type Settings } from './context.ts'
 import { type ExitCode, reasons } from './exit-codes.ts'
-import { CommandFailure, type Next, type Outcome } from './outcome.ts'
-import { createProgram, typedLine } from './program.ts'
-import { shellWord } from './visible-text.ts'
+import { CommandFailure, goOn, type Next, type Outcome } from './outcome.ts'
+import { createProgram } from './program.ts'
+import { inOneLine, shellWord } from './visible-text.ts'
 import type { World } from './world.ts'
 
 const SCHEMA_VERSION = 1
@@ -22,15 +22,18 @@ function settingsBefore(argv: readonly string[]): Settings {
 }
 
 /** What goes on, as it is typed: at the platform and with the sign-in that were named, and without questions where none were wanted. */
-function printed(next: readonly Next[], { settings: { url, profile, nonInteractive }, world }: Context): Next[] {
-  const place = (command: string): string =>
-    [
-      command,
-      ...(url !== undefined && !command.includes(' --url ') ? ['--url', shellWord(url)] : []),
-      ...(profile !== undefined ? ['--profile', shellWord(profile)] : []),
-      ...(nonInteractive ? ['--non-interactive'] : []),
-    ].join(' ')
-  return next.map(({ command, when }) => ({ command: typedLine(place(command), world.program), when }))
+function printed(next: readonly Next[], { settings, world }: Context): { command: string; when: string }[] {
+  const { url, profile, nonInteractive, json } = settings
+  const flags = (words: readonly string[]): string[] => [
+    ...(url !== undefined && !words.includes('--url') ? ['--url', url] : []),
+    ...(profile === undefined ? [] : ['--profile', profile]),
+    ...(nonInteractive ? ['--non-interactive'] : []),
+    ...(json ? ['--json'] : []),
+  ]
+  return next.map(({ words, when, isWhole = false }) => ({
+    command: [world.program, ...[...words, ...(isWhole ? [] : flags(words))].map(shellWord)].join(' '),
+    when: inOneLine(when),
+  }))
 }
 
 function finish(context: Context, { data, text, next = [], exitCode }: Outcome): number {
@@ -71,10 +74,10 @@ function fail(context: Context, failure: CommandFailure): ExitCode {
 
 /** Runs a command line, without the names of Node and the program. Resolves to the exit code; never throws. */
 export async function run(argv: readonly string[], world: World): Promise<number> {
-  let context = new Context(world, settingsBefore(argv))
+  let context = new Context(world, settingsBefore(argv), argv)
   let code: number | undefined
   const program = createProgram(async (work) => {
-    context = new Context(world, program.opts() as unknown as Settings)
+    context = new Context(world, program.opts() as unknown as Settings, argv)
     code = finish(context, await work(context))
   })
   const said: string[] = []
@@ -95,25 +98,25 @@ export async function run(argv: readonly string[], world: World): Promise<number
         world.stdout.write(said.join(''))
         return 0
       }
-      return fail(context, usageFailure(error, argv))
+      const groups = program.commands.filter((each) => each.commands.length > 0).map((each) => each.name())
+      return fail(context, usageFailure(error, argv, groups))
     }
     const { explain } = await import('./failure.ts')
     return fail(context, explain(error, context))
   }
 }
 
-/** What commander found wrong, as a failure. */
-function usageFailure({ code, message }: CommanderError, argv: readonly string[]): CommandFailure {
-  const words = argv.slice(
-    0,
-    argv.findIndex((word) => word.startsWith('-')) === -1 ? undefined : argv.findIndex((word) => word.startsWith('-')),
-  )
+/** What commander found wrong, as a failure. groups: commands that are nothing without one of theirs. */
+function usageFailure(
+  { code, message }: CommanderError,
+  argv: readonly string[],
+  groups: readonly string[],
+): CommandFailure {
   // A group without its command: `platform env`.
+  const group = code === 'commander.help' ? argv.find((word) => groups.includes(word)) : undefined
   const sentence =
-    code === 'commander.help'
-      ? `${words.join(' ')} needs a command`
-      : message.replace(/^error: /, '').replaceAll('\n', ' ')
+    group === undefined ? message.replace(/^error: /, '').replaceAll('\n', ' ') : `${group} needs a command`
   return new CommandFailure('usage', sentence, {
-    next: [{ command: 'help', when: 'every command' }],
+    next: [goOn('every command', 'help')],
   })
 }

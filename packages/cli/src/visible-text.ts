@@ -28,8 +28,8 @@ export function visibleText(text: string, hasColours: boolean): string {
 export const inOneLine = (text: string): string => text.replace(/\s*[\r\n]+\s*/g, ' ')
 
 /** JSON in which no byte reaches a terminal as a control: `JSON.stringify` leaves DEL and C1 as they are. */
-export const visibleJson = (value: unknown, space?: number): string =>
-  JSON.stringify(value, undefined, space).replace(
+export const visibleJson = (value: unknown): string =>
+  JSON.stringify(value).replace(
     /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )
@@ -55,6 +55,9 @@ export function bytesText(bytes: number): string {
   while (value >= 1_000 && unit < units.length - 1) [value, unit] = [value / 1_000, unit + 1]
   return `${value < 10 && unit > 0 ? value.toFixed(1) : Math.round(value)} ${units[unit]}`
 }
+
+/** A number of things, as people read it. */
+export const countText = (count: number, thing: string): string => `${count} ${thing}${count === 1 ? '' : 's'}`
 
 /** A word as a shell takes it. */
 export const shellWord = (word: string): string =>

@@ -10,6 +10,8 @@ export interface World {
   stderr: Writable & { isTTY?: boolean }
   /** Aborted when somebody wants the command to end; its reason is the name of the signal. */
   signal: AbortSignal
+  /** Takes what would abort it, while a program of somebody else runs. */
+  onSignal?: ((signal: NodeJS.Signals) => void) | undefined
   /** How this program is started again, such as `platform` or `node platform.mjs`. */
   program: string
   fetch: typeof fetch

@@ -52,7 +52,7 @@ test('sign-ins are their owner’s alone in a folder of theirs alone, whatever t
 
 test('whoever reads the sign-ins while they are written 200 times finds all of them', async () => {
   const { home } = await newTerminal(server)
-  const file = new ProfileFile({ HOME: home })
+  const file = new ProfileFile({ HOME: home }, new AbortController().signal)
   await file.change(() => {})
   const write = { isOver: false }
   const writing = (async () => {

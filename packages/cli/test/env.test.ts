@@ -205,7 +205,7 @@ describe('env set', () => {
     }
     for (const [name, message] of [
       ['long', '65536 at most'],
-      ['bytes', 'no UTF-8'],
+      ['bytes', 'not UTF-8'],
       ['nul', 'NUL'],
       ['missing', 'cannot be read'],
     ] as const) {
@@ -282,13 +282,18 @@ describe('env pull', () => {
     await set({ key: 'SHOWN', value: '1' })
     await set({ key: 'SECRET', value: 'canary', sensitive: true })
     await set({ key: 'OF_PRODUCTION', value: '1', environment: 'production' })
-    const pulled = await terminal.run('env pull', { cwd })
+    const unsure = await terminal.json('env pull', { cwd })
+    expect([unsure.code, unsure.document.message]).toEqual([8, expect.stringContaining('OLD would be lost')])
+    expect(await readFile(join(cwd, '.env.local'), 'utf8')).toBe('OLD=1')
+    const pulled = await terminal.run('env pull --yes', { cwd })
     expect(pulled.stdout).toContain('Wrote 1 variables of preview')
     expect(pulled.stdout).toContain('1 sensitive ones are missing')
-    expect(await readFile(join(cwd, '.env.local'), 'utf8')).toBe('SHOWN=1\n')
+    expect(await readFile(join(cwd, '.env.local'), 'utf8')).toBe('# Written by `platform env pull`: preview\nSHOWN=1\n')
     expect((await stat(join(cwd, '.env.local'))).mode & 0o777).toBe(0o600)
     await terminal.run('env pull --env production', { cwd })
-    expect(await readFile(join(cwd, '.env.local'), 'utf8')).toBe('OF_PRODUCTION=1\nSHOWN=1\n')
+    expect(await readFile(join(cwd, '.env.local'), 'utf8')).toBe(
+      '# Written by `platform env pull`: production\nOF_PRODUCTION=1\nSHOWN=1\n',
+    )
     expect((await readdir(cwd)).toSorted()).toEqual(['.env.local', '.platform'])
   })
 

@@ -142,7 +142,7 @@ describe('each kind of failure has its exit code', () => {
     if (status === 422) expect(ended.document.message).toContain('/name: Too long')
     if (reason === 'scope_missing')
       expect(ended.document.next).toEqual([
-        { command: 'platform login --scope network:env_vars:read', when: expect.any(String) },
+        { command: 'platform login --scope network:env_vars:read --json', when: expect.any(String) },
       ])
   })
 

@@ -419,9 +419,9 @@ describe('profiles', () => {
     ])
     expect(await whoami(terminal)).toEqual([0, person.email])
     const unknown = await terminal.json('use wrok', { fetch: noRequest })
-    expect([unknown.code, nextOf(unknown), await whoami(terminal)]).toEqual([4, 'use work', [0, person.email]])
+    expect([unknown.code, nextOf(unknown), await whoami(terminal)]).toEqual([4, 'use work --json', [0, person.email]])
     const { document: failed } = await terminal.json('whoami --profile third', { fetch: noRequest })
-    expect(failed.next[0]?.command).toBe(`platform login --url ${server.apiUrl} --profile third`)
+    expect(failed.next[0]?.command).toBe(`platform login --url ${server.apiUrl} --profile third --json`)
     expect(await whoami(terminal, 'whoami --profile work')).toEqual([0, bob.email])
     const elsewhere = 'http://localhost:1'
     const both = await terminal.json(`whoami --profile work --url ${elsewhere}`, { fetch: noRequest })

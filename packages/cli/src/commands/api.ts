@@ -3,6 +3,7 @@ import type { Context } from '../context.ts'
 import { type Outcome, refuse } from '../outcome.ts'
 import { applicationOfKey, reachOrganization } from '../places.ts'
 import { findProject } from '../project.ts'
+import { readStdin } from '../stdin.ts'
 import { nearest } from '../values.ts'
 
 interface ApiOptions {
@@ -30,7 +31,11 @@ function match(template: string, path: string): Record<string, string> | undefin
   const pattern = template.replace(/[.*+?^$()|[\]\\]/g, '\\$&').replace(/\{\w+\}/g, '([^/]+)')
   const found = new RegExp(`^${pattern}$`).exec(path)
   if (!found) return undefined
-  return Object.fromEntries(names.map((name, index) => [name, decodeURIComponent(found[index + 1] ?? '')]))
+  try {
+    return Object.fromEntries(names.map((name, index) => [name, decodeURIComponent(found[index + 1] ?? '')]))
+  } catch {
+    return refuse(`${path} has a "%" that begins no character`)
+  }
 }
 
 /** Finds the operation of a method and a path. A path without members comes before one with. */
@@ -52,18 +57,16 @@ function findOperation(method: string, path: string): { operation: AnyOperation;
   return refuse(`The API has no ${path}${meant === undefined ? '' : ` (Did you mean ${meant}?)`}`)
 }
 
-async function bodyOf({ world }: Context, given: string | undefined): Promise<unknown> {
+async function bodyOf(context: Context, given: string | undefined): Promise<unknown> {
   if (given === undefined) return undefined
   let text = given
   if (given === '-') {
-    const chunks: Buffer[] = []
-    for await (const chunk of world.stdin) chunks.push(chunk as Buffer)
-    text = Buffer.concat(chunks).toString()
+    text = (await readStdin(context)).toString()
   }
   try {
     return JSON.parse(text) as unknown
   } catch {
-    return refuse('--body is no JSON')
+    return refuse('--body is not JSON')
   }
 }
 
@@ -88,12 +91,13 @@ export async function api(
     query[name] = value
   }
   if (paginate && operation.spec.paging === undefined) refuse(`${method} ${operation.spec.path} answers no list`)
+  if (text !== undefined && method === 'GET') refuse('A GET has no body')
   const body = await bodyOf(context, text)
   const platform = await context.platform()
   const isInference = operation.spec.path.startsWith('/ai/v1/')
   if (org !== undefined && !isInference)
     refuse(`${method} ${operation.spec.path} takes no --org: it says whose inference it is`)
-  const place = isInference ? await placeOf(context, org, `api ${method} ${address}`) : {}
+  const place = isInference ? await placeOf(context, org) : {}
   const call = { ...params, ...query, ...place, ...(body !== undefined && { body }) }
   const inference = body as { stream?: boolean } | undefined
   if (isInference && inference?.stream === true) {
@@ -108,6 +112,7 @@ export async function api(
   }
   const answer = await (operation as unknown as AnyCall)(platform, call, context.call)
   if (answer instanceof Blob) {
+    if (context.world.stdout.isTTY) refuse(`The answer is ${answer.type || 'binary'}: redirect it into a file`)
     if (context.output.isJson) return { data: { bytes: answer.size, type: answer.type } }
     await context.output.bytes(new Uint8Array(await answer.arrayBuffer()))
     return { data: null }
@@ -118,15 +123,11 @@ export async function api(
 }
 
 /** Whose inference it is: of an API key nothing has to be said. */
-async function placeOf(
-  context: Context,
-  org: string | undefined,
-  command: string,
-): Promise<{ organizationId?: string }> {
+async function placeOf(context: Context, org: string | undefined): Promise<{ organizationId?: string }> {
   if ((await applicationOfKey(context)) !== undefined) return {}
   const linked = org === undefined ? await findProject(context.world.cwd) : undefined
   if (linked) return { organizationId: linked.project.organizationId }
-  return { organizationId: (await reachOrganization(context, { org, command })).id }
+  return { organizationId: (await reachOrganization(context, org)).id }
 }
 
 /** Events of an inference, each as it is. */

@@ -5,9 +5,9 @@ import { deployArchive, DeploymentFailed, packLimits } from '@platform/sdk/uploa
 import type { Context, EnvironmentSlug } from '../context.ts'
 import { explain } from '../failure.ts'
 import { type Checkout, readCheckout } from '../git.ts'
-import { CommandFailure, type Next, type Outcome, refuse } from '../outcome.ts'
+import { CommandFailure, type Next, type Outcome, refuse, goOn } from '../outcome.ts'
 import { type Place, reachPlace, readApplications, unlessForbidden, unlessMissing } from '../places.ts'
-import { bytesText, inOneLine, shellWord } from '../visible-text.ts'
+import { bytesText, countText, inOneLine } from '../visible-text.ts'
 import { findServed } from './deployments.ts'
 import { checkFolder } from './link.ts'
 
@@ -23,6 +23,7 @@ interface DeployOptions {
 }
 
 const LEFT_SHOWN = 20
+const AWAY_MS = 300_000
 
 /** Deploys a folder, and follows the deployment to its end. */
 export async function deploy(context: Context, options: DeployOptions): Promise<Outcome> {
@@ -33,7 +34,7 @@ export async function deploy(context: Context, options: DeployOptions): Promise<
   const folder = await checkFolder(context, options.folder)
   if (options.dryRun) return dryRun(context, folder, options)
 
-  const place = await reachPlace(context, { app: options.app, folder, command: typed(options) })
+  const place = await reachPlace(context, { app: options.app, folder })
   const [checkout, known] = await Promise.all([readCheckout(folder, world.env), lookAt(context, place)])
   const plan = await planOf(folder, options, { ...known, signal })
   showPlan(context, plan, options)
@@ -48,6 +49,7 @@ export async function deploy(context: Context, options: DeployOptions): Promise<
     archive: zip(plan),
     wait: options.wait,
     signal,
+    onState: watchConnection(context),
     onProgress(progress) {
       if (progress.step === 'created') {
         created = progress.deployment
@@ -66,29 +68,32 @@ export async function deploy(context: Context, options: DeployOptions): Promise<
     return {
       data: { ...data, addresses: [deployment.url] },
       text: deployment.url,
-      next: [{ command: `logs ${deployment.id} --build --follow`, when: 'follow it' }],
+      next: [goOn('follow it', 'logs', deployment.id, '--build', '--follow')],
     }
-  const addresses = await addressesOf(context, deployment)
+  const addresses = await addressesOf(context, deployment).catch(() => [deployment.url])
   for (const address of addresses)
     if (address !== deployment.url) output.note(`Served at ${output.styled('cyan', address)}`)
   const { applicationId, isCurrent } = deployment
-  const isUndone = isCurrent && (await findServed(context, applicationId, environment)).previous !== undefined
-  const next: Next[] = isUndone
-    ? [{ command: `rollback --app ${applicationId} --env ${environment}`, when: 'go back' }]
-    : []
+  const isUndone =
+    isCurrent && (await findServed(context, applicationId, environment).catch(() => undefined))?.previous !== undefined
+  const next: Next[] = isUndone ? [goOn('go back', 'rollback', '--app', applicationId, '--env', environment)] : []
   return { data: { ...data, addresses }, text: deployment.url, next }
 }
 
-/** The command as it was typed, to be typed again with more. */
-const typed = ({ folder, preview, prebuilt, include = [], wait }: DeployOptions): string =>
-  [
-    'deploy',
-    ...(folder === undefined ? [] : [shellWord(folder)]),
-    ...(preview ? ['--preview'] : []),
-    ...(prebuilt ? ['--prebuilt'] : []),
-    ...include.map((path) => `--include ${shellWord(path)}`),
-    ...(wait ? [] : ['--no-wait']),
-  ].join(' ')
+/** Tells of connections that break while the platform builds, and gives up on one that does not come back. */
+function watchConnection({ output, giveUp }: Context): (state: 'live' | 'waiting' | 'polling') => void {
+  let timer: NodeJS.Timeout | undefined
+  return (state) => {
+    if (state !== 'waiting') {
+      clearTimeout(timer)
+      timer = undefined
+    } else if (!timer) {
+      output.note('The connection is gone: trying again')
+      const failure = new CommandFailure('unreachable', `The platform has not answered for ${AWAY_MS / 60_000} minutes`)
+      timer = setTimeout(() => giveUp(failure), AWAY_MS)
+    }
+  }
+}
 
 interface Known {
   rootDirectory?: string | undefined
@@ -106,7 +111,7 @@ async function lookAt(context: Context, { applicationId, organizationId, applica
       'not_found',
       `The application ${applicationId}, which this folder is linked to, is not in your reach`,
       {
-        next: [{ command: 'link', when: 'link the folder to another one' }],
+        next: [goOn('link the folder to another one', 'link')],
       },
     )
   const limits =
@@ -132,7 +137,7 @@ const planOf = (
 const described = ({ files, bytes, left }: PackPlan) => ({ files: files.length, bytes, left })
 
 function showPlan({ output }: Context, { files, bytes, left }: PackPlan, { include = [] }: DeployOptions): void {
-  output.note(`${files.length} files, ${bytesText(bytes)}`)
+  output.note(`${countText(files.length, 'file')}, ${bytesText(bytes)}`)
   for (const { path, why } of left.slice(0, LEFT_SHOWN))
     output.note(output.styled('dim', inOneLine(`Left out: ${path} (${why})`)))
   if (left.length > LEFT_SHOWN)
@@ -154,7 +159,9 @@ function checkPlan({ refusals, tooLarge, files }: PackPlan): void {
 function showCheckout({ output }: Context, { git, changes }: Checkout): void {
   const at = `${git.commit?.slice(0, 8)}${git.branch ? ` on ${git.branch}` : ''}`
   output.note(
-    changes > 0 ? `Deploying the folder as it is: ${at} with ${changes} uncommitted changes` : `Deploying ${at}`,
+    changes > 0
+      ? `Deploying the folder as it is: ${at} with ${countText(changes, 'uncommitted change')}`
+      : `Deploying ${at}`,
   )
 }
 
@@ -186,10 +193,7 @@ async function explainEnd(
       hint: failure.hint,
       requestId: failure.requestId,
       data: { id },
-      next: [
-        { command: `logs ${id} --build --follow`, when: 'follow it' },
-        { command: `cancel ${id}`, when: 'stop it' },
-      ],
+      next: [goOn('follow it', 'logs', id, '--build', '--follow'), goOn('stop it', 'cancel', id)],
     })
   }
   const failure = explain(error, context)

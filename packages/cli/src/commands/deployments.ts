@@ -11,24 +11,14 @@ import {
   promoteDeployment,
 } from '@platform/sdk'
 import type { Context, EnvironmentSlug } from '../context.ts'
-import { CommandFailure, type Next, type Outcome, refuse } from '../outcome.ts'
+import { CommandFailure, type Next, type Outcome, refuse, goOn } from '../outcome.ts'
 import { checkId, reachPlace, unlessForbidden } from '../places.ts'
+import { take } from '../lists.ts'
 import { bytesText, inOneLine, tableOf } from '../visible-text.ts'
 
 interface Of {
   app?: string | undefined
   env?: EnvironmentSlug | undefined
-}
-
-/** The items of a list, as many at most. */
-export async function take<T>(items: AsyncIterable<T>, limit: number | undefined): Promise<T[]> {
-  const taken: T[] = []
-  if (limit === 0) return taken
-  for await (const item of items) {
-    taken.push(item)
-    if (taken.length === limit) break
-  }
-  return taken
 }
 
 const firstLine = (text: string): string => text.split('\n', 1)[0] ?? ''
@@ -54,7 +44,7 @@ export async function listOf(
   context: Context,
   { app, env, status, limit }: Of & { status?: Deployment['status'] | undefined; limit?: number | undefined },
 ): Promise<Outcome> {
-  const { applicationId } = await reachPlace(context, { app, command: 'deployments' })
+  const { applicationId } = await reachPlace(context, { app })
   const platform = await context.platform()
   const query = { applicationId, ...(env && { environment: env }), ...(status && { status }) }
   const deployments = await take(
@@ -102,7 +92,7 @@ export async function inspect(context: Context, given: string): Promise<Outcome>
   const text = facts
     .flatMap(([name, value]) => (value === undefined ? [] : [`${name.padEnd(12)}${inOneLine(value)}`]))
     .join('\n')
-  const next = deployment.status === 'FAILED' ? [{ command: `logs ${id} --build`, when: 'read why it failed' }] : []
+  const next = deployment.status === 'FAILED' ? [goOn('read why it failed', 'logs', id, '--build')] : []
   return { data: { ...deployment, files, functions, crons }, text, next }
 }
 
@@ -127,19 +117,22 @@ async function promoted(
   before: Deployment | undefined,
 ): Promise<{ deployment: Deployment; next: Next[] }> {
   const deployment = await promoteDeployment(await context.platform(), { id }, context.call)
-  const next = before && before.id !== id ? [{ command: `promote ${before.id}`, when: 'go back' }] : []
+  const next = before && before.id !== id ? [goOn('go back', 'promote', before.id)] : []
   return { deployment, next }
 }
 
-const getTarget = async (context: Context, given: string): Promise<Deployment> =>
-  getDeployment(await context.platform(), { id: checkId(given, 'deployment') }, context.call)
+async function getTarget(context: Context, given: string): Promise<Deployment> {
+  const id = checkId(given, 'deployment')
+  return getDeployment(await context.platform(), { id }, context.call)
+}
 
 /** Makes a deployment the current one of its environment. */
 export async function promote(context: Context, given: string): Promise<Outcome> {
+  const asked = checkId(given, 'deployment')
   // Who may not look promotes all the same, and is not told what was served before.
-  const target = await unlessForbidden(getTarget(context, given))
+  const target = await unlessForbidden(getTarget(context, asked))
   const served = target && (await findServed(context, target.applicationId, target.environment))
-  const { deployment, next } = await promoted(context, checkId(given, 'deployment'), served?.current)
+  const { deployment, next } = await promoted(context, asked, served?.current)
   const { id, environment } = deployment
   return {
     data: deployment,
@@ -153,8 +146,8 @@ export async function rollback(
   context: Context,
   { id: given, app, env = 'production' }: Of & { id?: string | undefined },
 ): Promise<Outcome> {
-  const command = `rollback${given === undefined ? '' : ` ${given}`}`
-  const { applicationId } = await reachPlace(context, { app, command })
+  if (given !== undefined) checkId(given, 'deployment')
+  const { applicationId } = await reachPlace(context, { app })
   const asked = given === undefined ? undefined : await getTarget(context, given)
   if (asked && asked.applicationId !== applicationId)
     refuse(`The deployment ${asked.id} is one of the application ${asked.applicationId}, not of ${applicationId}`)
@@ -167,7 +160,7 @@ export async function rollback(
       current
         ? `There is nothing to go back to: no deployment before ${current.id} is still there in ${environment}`
         : `There is nothing to go back from: ${environment} has no current deployment`,
-      { next: [{ command: `deployments --app ${applicationId}`, when: 'see all' }] },
+      { next: [goOn('see all', 'deployments', '--app', applicationId)] },
     )
   const { deployment, next } = await promoted(context, target.id, current)
   const { id, createdAt } = deployment
@@ -197,11 +190,11 @@ export async function open(
 }
 
 async function addressOf(context: Context, app: string | undefined, environment: EnvironmentSlug): Promise<string> {
-  const { applicationId } = await reachPlace(context, { app, command: 'open' })
+  const { applicationId } = await reachPlace(context, { app })
   const { current } = await findServed(context, applicationId, environment)
   if (!current)
     throw new CommandFailure('not_found', `${environment} has no current deployment`, {
-      next: [{ command: 'deploy', when: 'deploy this folder' }],
+      next: [goOn('deploy this folder', 'deploy')],
     })
   const { items } = await listHostnames(await context.platform(), { id: applicationId }, context.call)
   const { id } = current

@@ -17,7 +17,7 @@ export async function runWith(
   { words: [command = '', ...args], app, env = 'preview' }: RunOptions,
 ): Promise<Outcome> {
   const { world, output } = context
-  const { applicationId } = await reachPlace(context, { app, command: 'env run' })
+  const { applicationId } = await reachPlace(context, { app })
   const { items, omittedSensitive } = await pullVariables(
     await context.platform(),
     { id: applicationId, environment: env },
@@ -30,9 +30,10 @@ export async function runWith(
     stdio: 'inherit',
     env: { ...world.env, ...Object.fromEntries(items.map(({ key, value }) => [key, value])) },
   })
-  // In a terminal Ctrl-C has reached the child too; whoever sends a signal to this process alone means the child.
-  const pass = (): void => void child.kill(world.signal.reason as NodeJS.Signals)
-  world.signal.addEventListener('abort', pass)
+  // In a terminal Ctrl-C has reached the child already; whoever sends a signal to this process alone means the child.
+  world.onSignal = (signal) => {
+    if (signal !== 'SIGINT' || world.stdin.isTTY !== true) child.kill(signal)
+  }
   try {
     const exitCode = await new Promise<number>((resolve, reject) => {
       child.on('error', (error: NodeJS.ErrnoException) =>
@@ -47,6 +48,6 @@ export async function runWith(
     })
     return { data: null, exitCode }
   } finally {
-    world.signal.removeEventListener('abort', pass)
+    world.onSignal = undefined
   }
 }

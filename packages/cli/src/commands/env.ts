@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { constants } from 'node:fs'
 import { lstat, open, readFile, rename, rm } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
@@ -16,9 +17,10 @@ import {
 } from '@platform/sdk'
 import type { Context, EnvironmentSlug } from '../context.ts'
 import { DotenvError, parseDotenv, writeDotenv } from '../dotenv.ts'
-import { CommandFailure, type Outcome, refuse } from '../outcome.ts'
+import { CommandFailure, type Outcome, refuse, goOn } from '../outcome.ts'
 import { type Place, reachPlace, unlessMissing } from '../places.ts'
-import { inOneLine, shellWord, tableOf } from '../visible-text.ts'
+import { readStdin } from '../stdin.ts'
+import { inOneLine, tableOf } from '../visible-text.ts'
 
 type LayerName = EnvironmentVariable['scope']
 
@@ -31,7 +33,8 @@ interface Of {
 const KEY = /^[A-Za-z_]\w{0,254}$/
 const VALUE_BYTES_MAX = 65_536
 const FILE = '.env.local'
-const STDIN_MS = 10_000
+/** The first line of what `pull` writes. */
+const MARK = '# Written by `platform env pull`:'
 
 /** One layer of variables: where they are listed, created, changed and deleted. */
 interface Layer {
@@ -103,7 +106,7 @@ const slugOf = ({ environmentName }: EnvironmentVariable): string | undefined =>
 
 /** Variables of all layers, or of one. */
 export async function listOf(context: Context, { app, env, layer }: Of): Promise<Outcome> {
-  const place = await reachPlace(context, { app, command: 'env ls' })
+  const place = await reachPlace(context, { app })
   const platform = await context.platform()
   const { applicationId: id } = place
   const { items } = await listApplicationVariables(platform, { id }, context.call)
@@ -143,9 +146,9 @@ export async function set(context: Context, options: SetOptions): Promise<Outcom
   const key = checkKey(named ?? options.key)
   nameOfLayer(options)
   const value = checkValue(key, await valueOf(context, { ...options, key, value: options.value ?? given }))
-  const place = await reachPlace(context, { app: options.app, command: `env set ${key}` })
+  const place = await reachPlace(context, { app: options.app })
   const layer = await layerOf(context, place, options)
-  const variable = await upsert(layer, { key, value, isSensitive: options.sensitive })
+  const variable = await upsert(layer, await layer.list(), { key, value, isSensitive: options.sensitive })
   return { data: variable, text: `Set ${key} in ${layer.title}. It takes effect with the next deployment` }
 }
 
@@ -156,13 +159,13 @@ async function valueOf(context: Context, { key, value, fromFile, sensitive }: Se
     // The history of the shell keeps it, and every process of the machine can read it.
     if (sensitive)
       refuse(`A sensitive value does not belong into the command: give it on stdin or by --from-file`, {
-        next: [{ command: `env set ${key} --sensitive --from-file value.txt`, when: 'take it from a file' }],
+        hint: 'printf \'%s\' "$VALUE" | platform env set NAME --sensitive takes it from stdin.',
       })
     return value
   }
   if (fromFile !== undefined)
     return decoded(
-      key,
+      `The value of ${key}`,
       await readFile(resolve(world.cwd, fromFile)).catch((error: Error) =>
         refuse(`--from-file cannot be read: ${error.message}`),
       ),
@@ -174,47 +177,30 @@ async function valueOf(context: Context, { key, value, fromFile, sensitive }: Se
   const isGiven = world.stdin.isTTY !== true
   if (!isGiven) context.needInput(`The value of ${key} is missing: give it on stdin or by --from-file`, [])
   const bytes = await readStdin(context)
-  const text = decoded(key, bytes)
+  const text = decoded(`The value of ${key}`, bytes)
   if (text === '')
-    context.needInput(`The value of ${key} is missing: stdin was empty`, [
-      { command: `env set ${key} ''`, when: 'set it to nothing' },
-    ])
+    context.needInput(`The value of ${key} is missing: stdin was empty`, [context.again('set it to nothing', '')])
   if (text.endsWith('\n')) output.warn(`The value of ${key} ends in a line break. printf '%s' writes none`)
   return text
 }
 
-/** What stdin holds. Nothing, where its first byte does not come: a program may have left it open without meaning to. */
-async function readStdin({ world, signal }: Context): Promise<Buffer> {
-  const input = world.stdin[Symbol.asyncIterator]() as AsyncIterator<Buffer>
-  const chunks: Buffer[] = []
-  const silence = AbortSignal.any([signal, AbortSignal.timeout(STDIN_MS)])
-  const silent = new Promise<{ done: true }>((resolve) =>
-    silence.addEventListener('abort', () => resolve({ done: true }), { once: true }),
-  )
-  let read: IteratorResult<Buffer> | { done: true } = await Promise.race([input.next(), silent])
-  while (!signal.aborted && !read.done && 'value' in read) {
-    chunks.push(read.value)
-    read = await input.next()
-  }
-  signal.throwIfAborted()
-  return Buffer.concat(chunks)
-}
-
-function decoded(key: string, bytes: Buffer): string {
+/** what: such as `The value of PASSWORD`. */
+function decoded(what: string, bytes: Buffer): string {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
   } catch {
-    return refuse(`The value of ${key} is no UTF-8`)
+    return refuse(`${what} is not UTF-8`)
   }
 }
 
-/** Writes a variable to a layer, whether or not it is there. isSensitive: false leaves one sensitive that is. */
+/** Writes a variable to a layer, whether or not it is there. listed: the layer as it was. isSensitive: false leaves one sensitive that is. */
 async function upsert(
   layer: Layer,
+  listed: readonly EnvironmentVariable[],
   { key, value, isSensitive }: { key: string; value: string; isSensitive: boolean },
 ): Promise<EnvironmentVariable> {
   for (let isSecond = false; ; isSecond = true) {
-    const known = (await layer.list()).find((each) => each.key === key)
+    const known = (isSecond ? await layer.list() : listed).find((each) => each.key === key)
     try {
       if (!known) return await layer.create({ key, value, sensitive: isSensitive })
       const changed = await unlessMissing(layer.update(known.id, { value, ...(isSensitive && { sensitive: true }) }))
@@ -233,39 +219,62 @@ export async function remove(
 ): Promise<Outcome> {
   checkKey(key)
   nameOfLayer({ env, layer: named })
-  const place = await reachPlace(context, { app, command: `env rm ${key}` })
+  const place = await reachPlace(context, { app })
   const layer = await layerOf(context, place, { env, layer: named })
   const known = (await layer.list()).find((each) => each.key === key)
   if (!known)
     throw new CommandFailure('not_found', `There is no ${key} in ${layer.title}`, {
-      next: [{ command: 'env ls', when: 'see all' }],
+      next: [goOn('see all', 'env', 'ls', ...(app === undefined ? [] : ['--app', app]))],
     })
-  const which = `${env ? ` --env ${env}` : ''}${named ? ` --layer ${named}` : ''}${app ? ` --app ${app}` : ''}`
-  await context.confirm(`Delete ${key} of ${layer.title}?`, `env rm ${key}${which}`)
+  await context.confirm(`Delete ${key} of ${layer.title}?`)
   await layer.remove(known.id)
   return { data: { key, layer: layer.name, deleted: true }, text: `Deleted ${key} of ${layer.title}` }
 }
 
 /** Writes a file for its owner alone, whole, and through no link. */
 async function writePrivate(path: string, text: string): Promise<void> {
-  const stats = await lstat(path).catch(() => undefined)
-  if (stats?.isSymbolicLink()) refuse(`${path} is a link, which is not followed`)
-  if (stats && !stats.isFile()) refuse(`${path} is no file`)
-  const draft = join(dirname(path), `.${process.pid}-${Date.now()}.env`)
+  // A name that no deployment sends, should this process be killed.
+  const draft = join(dirname(path), `.env.${randomBytes(8).toString('hex')}.new`)
   const { O_WRONLY, O_CREAT, O_EXCL } = constants
   const file = await open(draft, O_WRONLY | O_CREAT | O_EXCL, 0o600).catch((error: Error) =>
     refuse(`${path} cannot be written: ${error.message}`),
   )
   try {
-    await file.writeFile(text)
-  } finally {
-    await file.close()
-  }
-  // Whatever lies there by now, a link too, is replaced and not written through.
-  await rename(draft, path).catch(async (error: unknown) => {
+    try {
+      await file.writeFile(text)
+    } finally {
+      await file.close()
+    }
+    // Whatever lies there by now, a link too, is replaced and not written through.
+    await rename(draft, path)
+  } catch (error) {
     await rm(draft, { force: true })
     throw error
-  })
+  }
+}
+
+/** Makes sure that a file may be replaced which somebody wrote by hand. One of an earlier pull may. */
+async function confirmLoss(
+  context: Context,
+  path: string,
+  pulled: readonly { key: string; value: string }[],
+): Promise<void> {
+  const stats = await lstat(path).catch(() => undefined)
+  if (stats?.isSymbolicLink()) refuse(`${path} is a link, which is not followed`)
+  if (stats && !stats.isFile()) refuse(`${path} is not a file`)
+  const text = await readFile(path, 'utf8').catch(() => '')
+  if (text.trim() === '' || text.startsWith(MARK)) return
+  const kept = new Map(pulled.map(({ key, value }) => [key, value]))
+  let lost: string[] | undefined
+  try {
+    lost = [...parseDotenv(text)].flatMap(([key, value]) => (kept.get(key) === value ? [] : [key]))
+  } catch {
+    // What cannot be read is lost as well.
+  }
+  if (lost?.length === 0) return
+  await context.confirm(
+    `${path} was not written by a pull${lost ? `, and ${lost.join(', ')} would be lost` : ''}. Replace it?`,
+  )
 }
 
 /** Writes the merged variables of an environment into a file. */
@@ -273,14 +282,15 @@ export async function pull(
   context: Context,
   { file = FILE, app, env = 'preview' }: Of & { file?: string | undefined },
 ): Promise<Outcome> {
-  const { applicationId } = await reachPlace(context, { app, command: `env pull ${shellWord(file)}` })
+  const { applicationId } = await reachPlace(context, { app })
   const { items, omittedSensitive } = await pullVariables(
     await context.platform(),
     { id: applicationId, environment: env },
     context.call,
   )
   const path = resolve(context.world.cwd, file)
-  await writePrivate(path, writeDotenv(items))
+  await confirmLoss(context, path, items)
+  await writePrivate(path, `${MARK} ${env}\n${writeDotenv(items)}`)
   const text = [`Wrote ${items.length} variables of ${env} to ${path}`]
   if (omittedSensitive > 0) text.push(`${omittedSensitive} sensitive ones are missing: their values are never shown`)
   return { data: { environment: env, file: path, count: items.length, omittedSensitive }, text: text.join('\n') }
@@ -306,7 +316,7 @@ export async function push(
 ): Promise<Outcome> {
   const path = resolve(context.world.cwd, file)
   const wanted = await readVariables(path)
-  const place = await reachPlace(context, { app, command: `env push ${shellWord(file)}` })
+  const place = await reachPlace(context, { app })
   const layer = await layerOf(context, place, { env })
   const platform = await context.platform()
   const [known, merged] = await Promise.all([
@@ -326,13 +336,9 @@ export async function push(
   const data = { environment: env, file: path, ...difference, dryRun }
   const text = differenceText(difference, dryRun)
   if (dryRun) return { data, text }
-  if (gone.length > 0)
-    await context.confirm(
-      `Delete ${difference.deleted.join(', ')} of ${layer.title}?`,
-      `env push ${shellWord(file)} --env ${env} --prune`,
-    )
+  if (gone.length > 0) await context.confirm(`Delete ${difference.deleted.join(', ')} of ${layer.title}?`)
   for (const key of [...difference.created, ...difference.changed])
-    await upsert(layer, { key, value: wanted.get(key) ?? '', isSensitive: false })
+    await upsert(layer, known, { key, value: wanted.get(key) ?? '', isSensitive: false })
   for (const { id } of gone) await layer.remove(id)
   return { data, text: `${text}\nThey take effect with the next deployment` }
 }

@@ -6,7 +6,7 @@ import { tableOf } from '../visible-text.ts'
 
 /** The addresses of an application. */
 export async function get(context: Context, { app }: { app?: string | undefined }): Promise<Outcome> {
-  const { applicationId } = await reachPlace(context, { app, command: 'hostname get' })
+  const { applicationId } = await reachPlace(context, { app })
   const { label, items } = await listHostnames(await context.platform(), { id: applicationId }, context.call)
   const rows = items.map(({ url, type, active, deploymentId }) => [
     url,
@@ -26,7 +26,7 @@ export async function set(
   context: Context,
   { label, app }: { label: string; app?: string | undefined },
 ): Promise<Outcome> {
-  const { applicationId } = await reachPlace(context, { app, command: `hostname set ${label}` })
+  const { applicationId } = await reachPlace(context, { app })
   const chosen = await setHostname(await context.platform(), { id: applicationId, body: { label } }, context.call)
   return {
     data: chosen,

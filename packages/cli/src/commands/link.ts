@@ -2,10 +2,9 @@ import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { makeApplication } from '../choose-application.ts'
 import { type Context, slugsOf } from '../context.ts'
-import { type Outcome, refuse } from '../outcome.ts'
-import { applicationOfKey, reachPlace, readApplications } from '../places.ts'
+import { goOn, type Outcome, refuse } from '../outcome.ts'
+import { applicationOfKey, chooseApplication, nameOfFolder, reachPlace, readApplications } from '../places.ts'
 import { removeProject, writeProject } from '../project.ts'
-import { shellWord } from '../visible-text.ts'
 
 /** The folder that an argument names. Throws a failure unless it is one. */
 export async function checkFolder({ world }: Context, given = '.'): Promise<string> {
@@ -28,38 +27,24 @@ export async function link(context: Context, { folder: given, app, create, org }
   const folder = await checkFolder(context, given)
   if (app !== undefined && create !== undefined)
     refuse('--app names an application that is there, and --create makes one: give one of them')
-  const shown = given === undefined ? '' : ` ${shellWord(given)}`
   if (create !== undefined) {
-    const application = await makeApplication(context, {
-      name: create,
-      org,
-      command: `link${shown} --create ${shellWord(create)}`,
-    })
+    const application = await makeApplication(context, { name: create, org })
     return linked(folder, application.organizationId, application.id, slugsOf(application))
   }
   // A link that is there is no answer to this question.
   const place =
     app === undefined && (await applicationOfKey(context)) === undefined
-      ? await choose(context, folder, `link${shown}`)
-      : await reachPlace(context, { app, folder, command: `link${shown}` })
+      ? await chooseApplication(
+          context,
+          folder,
+          await readApplications(context),
+          context.again('create one', '--create', nameOfFolder(folder)),
+        )
+      : await reachPlace(context, { app, folder })
   const application =
     place.application ?? (await readApplications(context)).find(({ id }) => id === place.applicationId)
   if (!application) refuse(`The application ${place.applicationId} is not in reach`)
   return linked(folder, application.organizationId, application.id, slugsOf(application))
-}
-
-async function choose(context: Context, folder: string, command: string) {
-  const applications = await readApplications(context)
-  if (!context.isInteractive)
-    context.needInput('Which application?', [
-      ...applications.slice(0, 10).map((each) => ({
-        command: `${command} --app ${shellWord(slugsOf(each))}`,
-        when: `${each.name} of ${each.organization.name}`,
-      })),
-      { command: `${command} --create ${shellWord(folder.split('/').at(-1) || 'app')}`, when: 'create one' },
-    ])
-  const { chooseApplication } = await import('../choose-application.ts')
-  return chooseApplication(context, folder, applications)
 }
 
 async function linked(folder: string, organizationId: string, applicationId: string, name: string): Promise<Outcome> {
@@ -67,7 +52,7 @@ async function linked(folder: string, organizationId: string, applicationId: str
   return {
     data: { organizationId, applicationId, files },
     text: [`Linked ${folder} to ${name}`, ...files.map((path) => `Wrote ${path}`)].join('\n'),
-    next: [{ command: 'deploy', when: 'deploy it' }],
+    next: [goOn('deploy it', 'deploy')],
   }
 }
 

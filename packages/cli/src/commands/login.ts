@@ -11,10 +11,9 @@ import {
   userInfo,
 } from '@platform/sdk/sign-in'
 import type { Context } from '../context.ts'
-import { interrupted } from '../failure.ts'
-import { CommandFailure, type Outcome, refuse } from '../outcome.ts'
+import { interrupted } from '../interrupted.ts'
+import { CommandFailure, goOn, type Next, type Outcome, refuse } from '../outcome.ts'
 import { scopesToAskFor } from '../scopes.ts'
-import { shellWord } from '../visible-text.ts'
 
 /** The command line's, at every installation. On loopback its port is free (RFC 8252 §7.3). */
 const CLIENT_ID = '0198c0de-0000-7000-8000-0000000000c1'
@@ -44,8 +43,8 @@ export async function login(context: Context, options: LoginOptions): Promise<Ou
     refuse(`--read-only asks for scopes to read alone, and ${writing} is none`)
   if (options.browser && options.resume) refuse('--resume finishes a sign-in by code, and --browser begins another one')
   const scopes = scopesToAskFor({ readOnly: options.readOnly, more })
-  const flags = [...(options.readOnly ? ['--read-only'] : []), ...more.map((scope) => `--scope ${shellWord(scope)}`)]
-  const again = ['login', ...flags].join(' ')
+  const flags = [...(options.readOnly ? ['--read-only'] : []), ...more.flatMap((scope) => ['--scope', scope])]
+  const again = (when: string): Next => goOn(when, 'login', ...flags)
   const at = { profile, baseUrl, scopes, more, again, open: options.open }
   try {
     if (options.resume) await resume(context, at)
@@ -64,7 +63,8 @@ interface At {
   /** Those of them that were named by `--scope`. */
   more: readonly string[]
   /** The command that asks for the same scopes by another code. */
-  again: string
+  /** The command, without `--resume` and `--browser`. */
+  again: (when: string) => Next
   open: boolean
 }
 
@@ -94,7 +94,7 @@ function askToApprove(context: Context, { completeUrl, userCode, endsAt }: Devic
   const expiresAt = new Date(endsAt).toISOString()
   return context.needInput(
     `A person has to open ${completeUrl} and approve the code ${userCode}`,
-    [{ command: 'login --resume', when: 'once it is approved' }],
+    [goOn('once it is approved', 'login', '--resume')],
     { url: completeUrl, userCode, expiresAt },
   )
 }
@@ -105,7 +105,7 @@ async function resume(context: Context, at: At): Promise<void> {
   const begun = (await context.profiles.read()).profiles[at.profile]?.begun
   if (!begun)
     throw new CommandFailure('sign_in_needed', `No sign-in at ${at.baseUrl} has begun`, {
-      next: [{ command: at.again, when: 'begin one' }],
+      next: [at.again('begin one')],
     })
   const store = context.profiles.storeAnew(at.profile)
   try {
@@ -125,9 +125,7 @@ const page = (text: string): string =>
 async function signInByBrowser(context: Context, at: At): Promise<void> {
   const { fetch, signal, output } = context
   if (!context.isInteractive)
-    context.needInput('A browser on this machine has to be at hand', [
-      { command: at.again, when: 'sign in by a code instead' },
-    ])
+    context.needInput('A browser on this machine has to be at hand', [at.again('sign in by a code instead')])
   const server = createServer()
   await once(server.listen(0, '127.0.0.1'), 'listening')
   try {
@@ -143,7 +141,9 @@ async function signInByBrowser(context: Context, at: At): Promise<void> {
     })
     const arrival = new Promise<string>((resolve) => {
       server.on('request', (request, response) => {
-        const url = new URL(request.url ?? '/', origin)
+        // Any page can ask for anything here, such as `//`.
+        if (!URL.canParse(request.url ?? '', origin)) return response.writeHead(400).end()
+        const url = new URL(request.url ?? '', origin)
         response.setHeader('content-type', 'text/html; charset=utf-8').setHeader('connection', 'close')
         // Another tab's, or a page that guesses the port.
         if (url.pathname !== '/callback' || url.searchParams.get('state') !== begun.state)
@@ -174,14 +174,14 @@ function explainSignIn(context: Context, { again, more }: At, error: unknown): u
   if (error instanceof CommandFailure) return error
   if (context.signal.aborted) return interrupted(context.signal, 'Interrupted: nobody was signed in')
   if (!(error instanceof PlatformError)) return error
-  const next = [{ command: again, when: 'try again' }]
+  const next = [again('try again')]
   if (error.code === 'access_denied')
     return new CommandFailure('sign_in_needed', 'The sign-in was refused in the browser', { next })
   if (error.code === 'expired_token' || error.code === 'invalid_grant')
     return new CommandFailure('sign_in_needed', 'The code has expired: nobody approved it in time', { next })
   if (error.code === 'invalid_scope')
     return new CommandFailure('usage', `One of the scopes is refused (${more.join(', ')}): ${error.message}`, {
-      next: [{ command: 'help login', when: 'how scopes are given' }],
+      next: [goOn('how scopes are given', 'help', 'login')],
     })
   return error
 }
@@ -207,9 +207,6 @@ async function signedIn(context: Context, name: string): Promise<Outcome> {
   return {
     data,
     text: `Signed in at ${signIn?.baseUrl} as ${email ?? sub}`,
-    next: [
-      { command: 'link', when: 'link this folder to an application' },
-      { command: 'deploy', when: 'deploy this folder' },
-    ],
+    next: [goOn('link this folder to an application', 'link'), goOn('deploy this folder', 'deploy')],
   }
 }

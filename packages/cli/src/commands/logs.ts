@@ -4,6 +4,7 @@ import {
   type BuildLog,
   follow,
   getDeployment,
+  getRequest,
   listApplicationRuntimeLogs,
   listBuildLogs,
   listDeployments,
@@ -17,10 +18,10 @@ import {
   streamRuntimeLogs,
 } from '@platform/sdk'
 import type { Context, EnvironmentSlug } from '../context.ts'
-import { CommandFailure, type Outcome, refuse } from '../outcome.ts'
+import { CommandFailure, type Outcome, refuse, goOn } from '../outcome.ts'
+import { filtered, take } from '../lists.ts'
 import { checkId, reachPlace } from '../places.ts'
 import { inOneLine } from '../visible-text.ts'
-import { take } from './deployments.ts'
 
 interface LogsOptions {
   id?: string | undefined
@@ -37,6 +38,7 @@ interface LogsOptions {
 }
 
 const LINES_SHOWN = 100
+const PAGE_MAX = 1_000
 
 type Line = RuntimeLog | ApplicationRuntimeLog
 
@@ -48,6 +50,11 @@ export async function logs(context: Context, options: LogsOptions): Promise<Outc
   if (build && request !== undefined) refuse('--request is about what Functions print, and --build is about the build')
   if (requests && (search !== undefined || level !== undefined))
     refuse('--search and --level are about lines, and --requests shows requests')
+  if (requests && request !== undefined && options.follow) refuse('--request shows one request: leave out --follow')
+  if (build && options.follow && options.limit !== undefined)
+    refuse('--limit is about what is there, and --follow goes on')
+  if (id !== undefined && (options.app !== undefined || options.env !== undefined))
+    refuse('The id names the deployment: leave out --app and --env')
   if (build) return buildLog(context, options)
   return requests ? requestLog(context, options) : runtimeLog(context, options)
 }
@@ -58,9 +65,9 @@ const counted = (lines: number, lost: number): Outcome => ({ data: { lines, lost
 const timeOf = (createdAt: string): string => createdAt.replace('T', ' ').replace('Z', '')
 
 /** Goes on with what comes, until somebody interrupts. */
-async function followed<T>(context: Context, events: AsyncIterable<T>, show: (event: T) => void): Promise<void> {
+async function followed<T>(context: Context, events: AsyncIterable<T>, show: (event: T) => unknown): Promise<void> {
   try {
-    for await (const event of events) show(event)
+    for await (const event of events) await show(event)
   } catch (error) {
     // Ctrl-C is how a person ends it.
     if (!context.world.signal.aborted) throw error
@@ -121,12 +128,12 @@ async function newestOf(
   app: string | undefined,
   environment: EnvironmentSlug | undefined,
 ): Promise<string> {
-  const { applicationId } = await reachPlace(context, { app, command: 'logs --build' })
+  const { applicationId } = await reachPlace(context, { app })
   const query = { applicationId, ...(environment && { environment }), limit: 1 }
   const [newest] = await take(all(listDeployments, await context.platform(), query, context.call), 1)
   if (!newest)
     throw new CommandFailure('not_found', 'There is no deployment', {
-      next: [{ command: 'deploy', when: 'deploy this folder' }],
+      next: [goOn('deploy this folder', 'deploy')],
     })
   return newest.id
 }
@@ -141,33 +148,22 @@ function idAt(time: Date): string {
 const EARLIER_MS = 60_000
 
 async function runtimeLog(context: Context, options: LogsOptions): Promise<Outcome> {
-  const {
-    id,
-    app,
-    env,
-    follow: goesOn,
-    since,
-    level,
-    search,
-    request,
-    limit = since ? undefined : LINES_SHOWN,
-  } = options
+  const { id, app, env, follow: goesOn, since, level, search, request } = options
+  const limit = options.limit ?? (since ? undefined : LINES_SHOWN)
   const { output, call, signal } = context
   const platform = await context.platform()
-  const applicationId =
-    id === undefined ? (await reachPlace(context, { app, command: 'logs' })).applicationId : undefined
-  const environmentIds = await deploymentsOf(context, applicationId, env)
+  const applicationId = id ?? (await reachPlace(context, { app })).applicationId
+  const isOfEnvironment = environmentCheck(context, env)
   const filter = { ...(level && { level }), ...(search !== undefined && { search }) }
   const query = {
+    id: applicationId,
     ...filter,
-    limit: Math.min(limit ?? 1_000, 1_000),
+    limit: Math.min(limit ?? PAGE_MAX, PAGE_MAX),
     ...(request !== undefined && { requestId: request }),
     ...(since && { from: since.toISOString() }),
   }
   let lines = 0
   const show = (line: Line): void => {
-    if (request !== undefined && line.requestId !== request) return
-    if (environmentIds && 'deploymentId' in line && !environmentIds(line.deploymentId)) return
     lines++
     const mark = line.level === 'INFO' ? '' : `${line.level} `
     output.event(
@@ -175,13 +171,16 @@ async function runtimeLog(context: Context, options: LogsOptions): Promise<Outco
       `${output.styled('dim', timeOf(line.createdAt))} ${inOneLine(line.functionName)} ${mark}${line.message}`,
     )
   }
+  const isWanted = (line: Line): boolean | Promise<boolean> =>
+    (request === undefined || line.requestId === request) &&
+    (!('deploymentId' in line) || isOfEnvironment(line.deploymentId))
   const begunAt = new Date()
-  const known: AsyncIterable<Line> =
+  const listed: AsyncIterable<Line> =
     id === undefined
-      ? all(listApplicationRuntimeLogs, platform, { id: applicationId ?? '', ...query }, call)
-      : all(listRuntimeLogs, platform, { id, ...query }, call)
+      ? all(listApplicationRuntimeLogs, platform, query, call)
+      : all(listRuntimeLogs, platform, query, call)
   // The list is newest first.
-  const before = (await take(known, limit)).toReversed()
+  const before = (await take(filtered(listed, isWanted), limit)).toReversed()
   for (const line of before) show(line)
   if (goesOn) {
     const lastEventId = before.at(-1)?.id ?? idAt(since ?? new Date(begunAt.getTime() - EARLIER_MS))
@@ -189,44 +188,46 @@ async function runtimeLog(context: Context, options: LogsOptions): Promise<Outco
     const seen = new Set(before.map((line) => line.id))
     const events: AsyncIterable<{ event: string; data: Line }> =
       id === undefined
-        ? follow(streamApplicationRuntimeLogs, platform, { id: applicationId ?? '', ...filter }, stream)
+        ? follow(streamApplicationRuntimeLogs, platform, { id: applicationId, ...filter }, stream)
         : follow(streamRuntimeLogs, platform, { id, ...filter }, stream)
-    await followed(context, events, ({ data }) => {
-      if (!seen.has(data.id)) show(data)
+    await followed(context, events, async ({ data }) => {
+      if (!seen.has(data.id) && (await isWanted(data))) show(data)
     })
   }
   return counted(lines, 0)
 }
 
-/** Whether a deployment is one of the environment that was asked for. undefined: of any. */
-async function deploymentsOf(
+/** Tells whether a deployment is one of an environment. undefined: any is. */
+function environmentCheck(
   context: Context,
-  applicationId: string | undefined,
   environment: EnvironmentSlug | undefined,
-): Promise<((id: string) => boolean) | undefined> {
-  if (environment === undefined || applicationId === undefined) return undefined
-  const other = environment === 'production' ? 'preview' : 'production'
-  const others = await take(
-    all(listDeployments, await context.platform(), { applicationId, environment: other }, context.call),
-    undefined,
-  )
-  const ids = new Set(others.map(({ id }) => id))
-  return (id) => !ids.has(id)
+): (deploymentId: string) => boolean | Promise<boolean> {
+  if (environment === undefined) return () => true
+  const known = new Map<string, Promise<boolean>>()
+  return (id) => {
+    const answer =
+      known.get(id) ??
+      context
+        .platform()
+        .then((platform) => getDeployment(platform, { id }, context.call))
+        .then((deployment) => deployment.environment === environment)
+    known.set(id, answer)
+    return answer
+  }
 }
 
 async function requestLog(context: Context, options: LogsOptions): Promise<Outcome> {
-  const { id, app, follow: goesOn, since, request, limit = since ? undefined : LINES_SHOWN } = options
+  const { id, app, env, follow: goesOn, since, request } = options
+  const limit = options.limit ?? (since ? undefined : LINES_SHOWN)
   const { output, call, signal } = context
   const platform = await context.platform()
   const applicationId =
     id === undefined
-      ? (await reachPlace(context, { app, command: 'logs --requests' })).applicationId
+      ? (await reachPlace(context, { app })).applicationId
       : (await getDeployment(platform, { id }, call)).applicationId
+  const isOfEnvironment = environmentCheck(context, env)
   let [lines, lost] = [0, 0]
-  const isWanted = (each: RequestLog): boolean =>
-    (id === undefined || each.deployment?.id === id) && (request === undefined || each.id === request)
   const show = (each: RequestLog): void => {
-    if (!isWanted(each)) return
     lines++
     const { method, hostname, path } = each.request
     const time = output.styled('dim', timeOf(each.startedAt))
@@ -235,30 +236,35 @@ async function requestLog(context: Context, options: LogsOptions): Promise<Outco
       `${time} ${each.response.status} ${method} ${hostname}${inOneLine(path)} ${each.metrics.durationMs} ms`,
     )
   }
+  if (request !== undefined) {
+    show(await getRequest(platform, { id: applicationId, requestId: request }, call))
+    return counted(lines, lost)
+  }
+  const isWanted = ({ deployment }: RequestLog): boolean | Promise<boolean> => {
+    if (id !== undefined && deployment?.id !== id) return false
+    return env === undefined || (deployment !== null && isOfEnvironment(deployment.id))
+  }
+  const begunAt = new Date()
   const query = {
+    id: applicationId,
     ...(id && { deploymentId: id }),
     ...(since && { from: since.toISOString() }),
-    limit: Math.min(limit ?? 100, 100),
+    limit: Math.min(limit ?? PAGE_MAX, PAGE_MAX),
   }
-  const before = (await take(all(listRequests, platform, { id: applicationId, ...query }, call), limit)).toReversed()
+  const before = (await take(filtered(all(listRequests, platform, query, call), isWanted), limit)).toReversed()
   for (const each of before) show(each)
   if (goesOn) {
-    const lastEventId = before.at(-1)?.id
+    const lastEventId = before.at(-1)?.id ?? idAt(since ?? new Date(begunAt.getTime() - EARLIER_MS))
     const seen = new Set(before.map((each) => each.id))
-    const events = follow(
-      streamRequests,
-      platform,
-      { id: applicationId },
-      { signal, ...(lastEventId && { lastEventId }), onState: onState(context) },
-    )
-    await followed(context, events, (happened) => {
+    const stream = { signal, lastEventId, onState: onState(context) }
+    await followed(context, follow(streamRequests, platform, { id: applicationId }, stream), async (happened) => {
       if (happened.event === 'request') {
-        if (!seen.has(happened.data.id)) show(happened.data)
+        if (!seen.has(happened.data.id) && (await isWanted(happened.data))) show(happened.data)
         return
       }
-      lost += happened.data.missed
-      const text = `${happened.data.missed}${happened.data.isMore ? ' or more' : ''} requests are missing here`
-      output.event({ type: 'lost', ...happened.data }, text)
+      const { missed, isMore } = happened.data
+      lost += missed
+      output.event({ type: 'lost', missed, isMore }, `${missed}${isMore ? ' or more' : ''} requests are missing here`)
     })
   }
   return counted(lines, lost)

@@ -1,8 +1,8 @@
 import { all, createOrganization, listOrganizations } from '@platform/sdk'
 import type { Context } from '../context.ts'
-import type { Outcome } from '../outcome.ts'
+import { goOn, type Outcome } from '../outcome.ts'
+import { take } from '../lists.ts'
 import { tableOf } from '../visible-text.ts'
-import { take } from './deployments.ts'
 
 /** Organizations that the person is a member of. */
 export async function listOf(context: Context, { limit }: { limit?: number | undefined }): Promise<Outcome> {
@@ -17,6 +17,6 @@ export async function create(context: Context, name: string): Promise<Outcome> {
   return {
     data: organization,
     text: `Created ${organization.slug} (${organization.id})`,
-    next: [{ command: `apps create app --org ${organization.slug}`, when: 'create an application in it' }],
+    next: [goOn('create an application in it', 'apps', 'create', 'app', '--org', organization.slug)],
   }
 }

@@ -1,5 +1,5 @@
 import type { Context } from '../context.ts'
-import { CommandFailure, type Outcome } from '../outcome.ts'
+import { CommandFailure, type Outcome, goOn } from '../outcome.ts'
 import { nearest } from '../values.ts'
 
 /** Makes another profile the one in use. */
@@ -13,7 +13,7 @@ export async function use(context: Context, name: string): Promise<Outcome> {
       'not_found',
       `There is no profile "${name}": expected ${names.length === 0 ? 'one, and there is none' : names.join(', ')}`,
       {
-        ...(meant !== undefined && { next: [{ command: `use ${meant}`, when: `use "${meant}"` }] }),
+        ...(meant !== undefined && { next: [goOn(`use "${meant}"`, 'use', meant)] }),
       },
     )
   }

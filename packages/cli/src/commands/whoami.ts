@@ -1,5 +1,5 @@
 import type { Context } from '../context.ts'
-import { CommandFailure, type Outcome } from '../outcome.ts'
+import { CommandFailure, type Outcome, goOn } from '../outcome.ts'
 
 /** Who is signed in, as the file of sign-ins knows it: no request is made for a person. */
 export async function whoami(context: Context): Promise<Outcome> {
@@ -17,7 +17,7 @@ export async function whoami(context: Context): Promise<Outcome> {
   const profile = profiles[identity.profile]
   if (!profile?.signIn)
     throw new CommandFailure('sign_in_needed', `Nobody is signed in at ${baseUrl}`, {
-      next: [{ command: `login --url ${baseUrl}`, when: 'sign in' }],
+      next: [goOn('sign in', 'login', '--url', baseUrl)],
     })
   const { user, signIn } = profile
   const data = {

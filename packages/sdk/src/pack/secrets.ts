@@ -4,6 +4,7 @@ import { nameOf, type PackFile } from './source.ts'
 const SECRET_NAMES = [
   /^\.git$/i,
   /^\.env(?!\.example$)/i,
+  /\.env$/i,
   /^\.dev\.vars/i,
   /^\.(?:netrc|git-credentials)$/i,
   /^\.(?:ssh|aws|kube|docker|platform)$/i,

@@ -10,7 +10,7 @@ import {
 import type { BuildLog, CreateDeploymentData, Deployment } from '../generated/types.ts'
 import type { Platform } from '../platform.ts'
 import { repeat } from '../repetition.ts'
-import { follow } from '../streams.ts'
+import { follow, type FollowOptions } from '../streams.ts'
 import { patient, PIECE_MS } from './patience.ts'
 import { sendSigned } from './send-signed.ts'
 
@@ -30,6 +30,8 @@ export interface ArchiveDeployment {
   archive: ReadableStream<Uint8Array>
   /** False ends once the archive is uploaded, with the deployment as it is then. Default: true. */
   wait?: boolean | undefined
+  /** Told how the log is followed; see `FollowOptions`. */
+  onState?: FollowOptions['onState']
   onProgress?: ((progress: DeploymentProgress) => void) | undefined
   signal?: AbortSignal | undefined
 }
@@ -58,7 +60,7 @@ const LINES = 20
  */
 export async function deployArchive(
   platform: Platform,
-  { deployment: body, archive, wait = true, onProgress, signal }: ArchiveDeployment,
+  { deployment: body, archive, wait = true, onProgress, onState, signal }: ArchiveDeployment,
 ): Promise<Deployment> {
   const created = await createDeployment(platform, { body }, { ...patient, signal })
   onProgress?.({ step: 'created', deployment: created })
@@ -74,7 +76,7 @@ export async function deployArchive(
   await completeUpload(platform, { id, body: { uploadId, parts } }, { ...patient, signal })
   onProgress?.({ step: 'complete' })
   return wait
-    ? followDeployment(platform, { id, onProgress, signal })
+    ? followDeployment(platform, { id, onProgress, onState, signal })
     : getDeployment(platform, { id }, { ...patient, signal })
 }
 
@@ -83,10 +85,10 @@ export async function deployArchive(
  */
 async function followDeployment(
   platform: Platform,
-  { id, onProgress, signal }: { id: string } & Pick<ArchiveDeployment, 'onProgress' | 'signal'>,
+  { id, onProgress, onState, signal }: { id: string } & Pick<ArchiveDeployment, 'onProgress' | 'onState' | 'signal'>,
 ): Promise<Deployment> {
   const lines: BuildLog[] = []
-  for await (const happened of follow(streamBuildLog, platform, { id }, { signal })) {
+  for await (const happened of follow(streamBuildLog, platform, { id }, { signal, onState })) {
     if (happened.event === 'log') {
       lines.push(happened.data)
       if (lines.length > LINES) lines.shift()
