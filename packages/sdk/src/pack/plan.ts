@@ -338,6 +338,7 @@ export async function planPack(source: PackSource, options: PackOptions = {}): P
   const plan: PackPlan = {
     files,
     prefix,
+    deflate: source.deflate,
     bytes: files.reduce((sum, file) => sum + (file.kind === 'file' ? file.bytes : 0), 0),
     left: [...planner.left].map(([path, why]) => ({ path, why })).toSorted((a, b) => (a.path < b.path ? -1 : 1)),
     tooLarge,

@@ -4,7 +4,7 @@ export interface PackFile {
   path: string
   bytes: number
   isExecutable: boolean
-  /** Its content, from the beginning each time. */
+  /** Its content, from the beginning each time. A piece is good until the next is asked for. */
   open(): AsyncIterable<Uint8Array>
 }
 
@@ -22,6 +22,8 @@ export type PackEntry = PackFile | PackLink | { kind: 'folder' | 'other'; path: 
 export interface PackSource {
   /** What is directly in a folder, in any order; '' is the top. */
   list(folder: string): Promise<PackEntry[]>
+  /** Deflates the whole content of a small file (RFC 1951), where the machine does it faster than JavaScript. */
+  deflate?: ((content: Uint8Array) => Uint8Array) | undefined
 }
 
 export interface DroppedFile {

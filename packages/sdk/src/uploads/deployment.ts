@@ -28,7 +28,7 @@ export interface ArchiveDeployment {
   deployment: CreateDeploymentData['body']
   /** A zip, read once. */
   archive: ReadableStream<Uint8Array>
-  /** False ends once the archive is uploaded, with the deployment as it is then. Default: true. */
+  /** False ends once the archive is uploaded, with the deployment as it is then, or as it was made if it may not be read. Default: true. */
   wait?: boolean | undefined
   /** Told how the log is followed; see `FollowOptions`. */
   onState?: FollowOptions['onState']
@@ -75,9 +75,12 @@ export async function deployArchive(
   })
   await completeUpload(platform, { id, body: { uploadId, parts } }, { ...patient, signal })
   onProgress?.({ step: 'complete' })
-  return wait
-    ? followDeployment(platform, { id, onProgress, onState, signal })
-    : getDeployment(platform, { id }, { ...patient, signal })
+  if (wait) return followDeployment(platform, { id, onProgress, onState, signal })
+  // Who may deploy may perhaps not look.
+  return getDeployment(platform, { id }, { ...patient, signal }).catch((error: unknown) => {
+    if (error instanceof PlatformError && error.status === 403) return created
+    throw error
+  })
 }
 
 /**
