@@ -125,7 +125,7 @@ describe('a folder', () => {
     await expect.poll(() => pageOf(production)).toBe('one')
   })
 
-  test.for([[isDrill ? 5_000 : 500]])('of %i small files arrives whole', async ([count = 0]) => {
+  test.for([[isDrill ? 5_000 : 100]])('of %i small files arrives whole', async ([count = 0]) => {
     const contentOf = (n: number): string => `content ${n % 20}`
     const names = Array.from({ length: count }, (_, n) => `assets/${n % 50}/file-${n}.txt`)
     const { cwd } = await newProject(Object.fromEntries(names.map((name, n) => [name, contentOf(n)])))

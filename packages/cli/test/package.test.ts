@@ -103,8 +103,8 @@ describe('platform.mjs runs in an empty folder', () => {
     const { code, stdout } = await run('deploy', '--json')
     expect(code).toBe(8)
     const [next] = (JSON.parse(stdout) as { next: { command: string }[] }).next.slice(-1)
-    expect(next?.command).toBe('node platform.mjs link --create next')
-    const typed = await startProgram(terminal, ['sh', '-c', `${next?.command} --json`], { cwd, env: { PATH } }).end()
+    expect(next?.command).toBe('node platform.mjs link --create next --json')
+    const typed = await startProgram(terminal, ['sh', '-c', next?.command ?? ''], { cwd, env: { PATH } }).end()
     expect([typed.code, JSON.parse(typed.stdout)]).toMatchObject([0, { status: 'ok' }])
   })
 
