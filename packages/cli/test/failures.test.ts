@@ -88,6 +88,38 @@ describe('a platform that is not reached is 7 and named', () => {
   })
 })
 
+test('a model that takes longer than a first answer may is waited for', async () => {
+  const { code, document } = await terminal.json(
+    `api POST /ai/v1/chat/completions --org ${owner.organizationId} --body {}`,
+    {
+      firstAnswerMs: 300,
+      async fetch(input, init) {
+        if (!(input as string).endsWith('/chat/completions')) return fetch(input, init)
+        await new Promise((resolve) => setTimeout(resolve, 600))
+        return Response.json({ id: 'chatcmpl-1' })
+      },
+    },
+  )
+  expect([code, document.data]).toEqual([0, { id: 'chatcmpl-1' }])
+})
+
+test('a rate limit is told, and waited for where somebody watches or it is short', async () => {
+  const limited = (seconds: number) => {
+    let isFirst = true
+    return (): Promise<Response> => {
+      const answer = isFirst
+        ? Response.json({ error: 'Slow down' }, { status: 429, headers: { 'retry-after': String(seconds) } })
+        : Response.json({ items: [], total: 0 })
+      isFirst = false
+      return Promise.resolve(answer)
+    }
+  }
+  const short = await terminal.json('orgs ls', { fetch: limited(1) })
+  expect([short.code, short.stderr]).toEqual([0, 'Too many requests: going on in 1 s\n'])
+  const long = await terminal.json('orgs ls', { fetch: limited(60) })
+  expect([long.code, long.document.data]).toEqual([9, { status: 429, retryAfterSeconds: 60 }])
+})
+
 describe('each kind of failure has its exit code', () => {
   const answers: [
     title: string,

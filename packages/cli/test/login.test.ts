@@ -290,8 +290,8 @@ describe('--browser', () => {
     const { callback, visit } = await decide(url, 'approve')
     expect(callback.hostname).toBe('127.0.0.1')
     const state = callback.searchParams.get('state')
-    for (const other of ['/callback?code=x&state=y', '/callback?code=x', '/callback', `/?code=x&state=${state}`])
-      expect((await fetch(callback.origin + other)).status).toBe(404)
+    for (const other of ['//', '/callback?code=x&state=y', '/callback?code=x', '/callback', `/?code=x&state=${state}`])
+      expect((await fetch(callback.origin + other)).status).toBe(other === '//' ? 400 : 404)
     const page = await visit()
     expect([page.status, page.body]).toEqual([200, expect.stringContaining('You are signed in')])
     const { code, document } = await ended
