@@ -94,7 +94,7 @@ describeInChromium('a page of an allowed origin', (open) => {
     expect(seen).toMatchObject({
       missing: { status: 404, requestId: expect.stringMatching(/^[\w-]+$/) as string },
       sha256: createHash('sha256').update(Buffer.alloc(9_000_000, 7)).digest('hex'),
-      steps: ['planned', 'created', 'sent', 'status', 'log'],
+      steps: ['planned', 'created', 'sent', 'complete', 'status', 'log'],
       refused: 'apiKey needs allowInBrowser here',
     })
     expect((await visit(server, seen.host)).text).toBe('From a page')
