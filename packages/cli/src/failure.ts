@@ -95,7 +95,7 @@ export function explain(
     })
   }
   if (error instanceof PlatformError) return explainAnswer(error, context)
-  // The SDK's own refusals, before a request: a value that is none, a credential of another platform.
+  // The SDK refuses before a request: a malformed value, a credential of another platform.
   if (error instanceof TypeError) return new CommandFailure('usage', error.message, { cause: error })
   return new CommandFailure('failed', error instanceof Error ? error.message : String(error), { cause: error })
 }

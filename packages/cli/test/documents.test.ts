@@ -9,16 +9,16 @@ import { promisify } from 'node:util'
 import type { CommandUnknownOpts } from '@commander-js/extra-typings'
 import { unless } from '@platform/test-runner/task-meta'
 import { approveDevice } from '@platform/testkit/approve-device'
-import { everyScope, startPlatform, type TestPlatform } from '@platform/testing/platform'
+import { everyScope, type TestPlatform } from '@platform/testing/platform'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { visit } from '../../../services/api/test/deploy.ts'
 import { newOwner } from '../../../services/api/test/scenario.ts'
-import { createClient } from '../../../services/idp/src/features/clients/clients.ts'
 import { exitCodes, reasons } from '../src/exit-codes.ts'
 import { type Manifest, manifestOf } from '../src/manifest.ts'
 import { createProgram, typedLine } from '../src/program.ts'
 import { builtCommandLine, PATH } from './built.ts'
 import { type DocumentPath, writtenDocuments } from './documents.ts'
+import { startPlatformForSignIns } from './sign-ins.ts'
 import { type Ended, endedWith, newTerminal, signedInTerminal, wordsOf } from './terminal.ts'
 
 const home = resolve(import.meta.dirname, '..')
@@ -35,17 +35,7 @@ let server: TestPlatform
 beforeAll(async () => {
   work = await mkdtemp(join(tmpdir(), 'cli-documents-'))
   clients = (await builtCommandLine()).folder
-  server = await startPlatform({ hasWorker: true, env: { CLIENTS_FOLDER: clients } })
-  // As every installation has it.
-  await createClient(server.idp, {
-    id: '0198c0de-0000-7000-8000-0000000000c1',
-    name: 'Platform CLI',
-    kind: 'public',
-    redirectUris: ['http://127.0.0.1/callback'],
-    grants: ['authorization_code', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code'],
-    scopes: '*',
-    isFirstParty: true,
-  })
+  server = await startPlatformForSignIns({ hasWorker: true, env: { CLIENTS_FOLDER: clients } })
 })
 afterAll(async () => {
   await server.close()

@@ -89,17 +89,16 @@ describe('a platform that is not reached is 7 and named', () => {
 })
 
 test('a model that takes longer than a first answer may is waited for', async () => {
-  const { code, document } = await terminal.json(
-    `api POST /ai/v1/chat/completions --org ${owner.organizationId} --body {}`,
-    {
-      firstAnswerMs: 300,
-      async fetch(input, init) {
-        if (!(input as string).endsWith('/chat/completions')) return fetch(input, init)
-        await new Promise((resolve) => setTimeout(resolve, 600))
-        return Response.json({ id: 'chatcmpl-1' })
-      },
+  const organization = { id: owner.organizationId, slug: 'acme', name: 'Acme' }
+  const { code, document } = await terminal.json('api POST /ai/v1/chat/completions --org acme --body {}', {
+    // Ends before the model answers, and after all that is answered at once.
+    firstAnswerMs: 0,
+    async fetch(input) {
+      if (!(input as string).endsWith('/chat/completions')) return Response.json({ items: [organization], total: 1 })
+      await once(AbortSignal.timeout(50), 'abort')
+      return Response.json({ id: 'chatcmpl-1' })
     },
-  )
+  })
   expect([code, document.data]).toEqual([0, { id: 'chatcmpl-1' }])
 })
 

@@ -1,30 +1,20 @@
 import { writeFile } from 'node:fs/promises'
 import { newId } from '@platform/runtime/new-id'
-import { startPlatform, type TestPlatform } from '@platform/testing/platform'
+import type { TestPlatform } from '@platform/testing/platform'
 import { approveDevice } from '@platform/testkit/approve-device'
 import { startCable } from '@platform/testkit/cable'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { newDeployment } from '../../../services/api/test/deployments.ts'
 import { newOwner, type Owner, servedRequest } from '../../../services/api/test/scenario.ts'
-import { createClient } from '../../../services/idp/src/features/clients/clients.ts'
 import { openSchemas } from './schemas.ts'
+import { startPlatformForSignIns } from './sign-ins.ts'
 import { type Ended, newTerminal, signedInTerminal, type Terminal } from './terminal.ts'
 
 let server: TestPlatform
 let owner: Owner
 let terminal: Terminal
 beforeAll(async () => {
-  server = await startPlatform({ hasWorker: true })
-  // As every installation has it.
-  await createClient(server.idp, {
-    id: '0198c0de-0000-7000-8000-0000000000c1',
-    name: 'Platform CLI',
-    kind: 'public',
-    redirectUris: ['http://127.0.0.1/callback'],
-    grants: ['authorization_code', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code'],
-    scopes: '*',
-    isFirstParty: true,
-  })
+  server = await startPlatformForSignIns({ hasWorker: true })
   owner = await newOwner(server)
   terminal = await signedInTerminal(server, owner.person)
 })

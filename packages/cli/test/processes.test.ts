@@ -1,12 +1,12 @@
 import { readFile } from 'node:fs/promises'
-import { startPlatform, type TestPlatform } from '@platform/testing/platform'
+import type { TestPlatform } from '@platform/testing/platform'
 import { approveDevice } from '@platform/testkit/approve-device'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newOwner, type Owner } from '../../../services/api/test/scenario.ts'
-import { createClient } from '../../../services/idp/src/features/clients/clients.ts'
 import { builtCommandLine, PATH } from './built.ts'
 import { startInTerminal, startProcess, startProgram } from './cli-process.ts'
 import { openSchemas } from './schemas.ts'
+import { startPlatformForSignIns } from './sign-ins.ts'
 import { type Document, newTerminal, signedInTerminal, type Terminal } from './terminal.ts'
 
 let server: TestPlatform
@@ -18,18 +18,12 @@ let program: string
 let schemas: Awaited<ReturnType<typeof openSchemas>>
 beforeAll(async () => {
   let built: Awaited<ReturnType<typeof builtCommandLine>>
-  ;[server, schemas, built] = await Promise.all([startPlatform({ hasWorker: true }), openSchemas(), builtCommandLine()])
+  ;[server, schemas, built] = await Promise.all([
+    startPlatformForSignIns({ hasWorker: true }),
+    openSchemas(),
+    builtCommandLine(),
+  ])
   program = built.program
-  // As every installation has it.
-  await createClient(server.idp, {
-    id: '0198c0de-0000-7000-8000-0000000000c1',
-    name: 'Platform CLI',
-    kind: 'public',
-    redirectUris: ['http://127.0.0.1/callback'],
-    grants: ['authorization_code', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code'],
-    scopes: '*',
-    isFirstParty: true,
-  })
   owner = await newOwner(server)
   terminal = await signedInTerminal(server, owner.person)
   const project = JSON.stringify({ organizationId: owner.organizationId, applicationId: owner.applicationId })

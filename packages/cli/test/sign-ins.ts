@@ -6,8 +6,10 @@ import type { Profile } from '../src/profiles.ts'
 import { type Ended, type Given, newTerminal, type Terminal } from './terminal.ts'
 
 /** A platform with the command line's client, which every installation has. */
-export async function startPlatformForSignIns(): Promise<TestPlatform> {
-  const server = await startPlatform()
+export async function startPlatformForSignIns(
+  options: Parameters<typeof startPlatform>[0] = {},
+): Promise<TestPlatform> {
+  const server = await startPlatform(options)
   await createClient(server.idp, {
     id: '0198c0de-0000-7000-8000-0000000000c1',
     name: 'Platform CLI',

@@ -30,7 +30,7 @@ export async function runWith(
     stdio: 'inherit',
     env: { ...world.env, ...Object.fromEntries(items.map(({ key, value }) => [key, value])) },
   })
-  // In a terminal Ctrl-C has reached the child already; whoever sends a signal to this process alone means the child.
+  // A terminal sends Ctrl-C to the child as well. Any other signal reaches this process alone, so it is passed on.
   world.onSignal = (signal) => {
     if (signal !== 'SIGINT' || world.stdin.isTTY !== true) child.kill(signal)
   }

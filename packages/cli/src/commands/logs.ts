@@ -117,7 +117,7 @@ async function buildLog(
       },
     )
   const { status, failureReason } = await getDeployment(platform, { id }, call)
-  // The log was read, which is what was asked for; whoever followed wanted to know how it ends.
+  // Reading the log succeeded. With --follow the outcome of the build counts.
   if (goesOn && status === 'FAILED')
     throw new CommandFailure('deployment_failed', failureReason ?? 'The deployment failed', { data: { id, lines: [] } })
   return { data: { id, status, failureReason, lines, lost: 0 } }
