@@ -13,7 +13,7 @@ function answered<T>(answer: T): Exclude<T, symbol> {
   return answer as Exclude<T, symbol>
 }
 
-const shown = (given: string): string => inOneLine(visibleText(given, false))
+const shown = (unsafe: string): string => inOneLine(visibleText(unsafe, false))
 
 /** Returns the value of the choice. */
 export async function askToChoose(

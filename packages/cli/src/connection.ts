@@ -23,40 +23,41 @@ export function kindOf(
   return PLATFORM_CLIENT_ID || PLATFORM_CLIENT_SECRET ? 'key' : 'user'
 }
 
-/** The address of a platform, without a slash at its end. Throws a failure for what is none. */
-function checkAddress(given: string, source: string): string {
-  if (!URL.canParse(given) || !/^https?:$/.test(new URL(given).protocol))
-    refuse(`${source} is no address of a platform: expected one such as ${DEFAULT_URL}, found "${given}"`)
-  const { username, password, search, hash, href } = new URL(given)
+/** The address of a platform, without a slash at its end. Throws a failure for anything else. */
+function checkAddress(address: string, source: string): string {
+  if (!URL.canParse(address) || !/^https?:$/.test(new URL(address).protocol))
+    refuse(`${source} is not a platform's address: expected one such as ${DEFAULT_URL}, found "${address}"`)
+  const { username, password, search, hash, href } = new URL(address)
   if (username || password || search || hash)
     refuse(`${source} has more than an address: expected one such as ${DEFAULT_URL}`)
   return href.replace(/\/+$/, '')
 }
 
-/** Where a platform lies: what was said, or else the profile in use. Project folders have no say in it. */
+/** Where a platform lies: the flag's, the environment's or the profile's in use; never one that a project folder names. */
 export async function identify(
   world: World,
   file: ProfileFile,
-  given: { url?: string | undefined; profile?: string | undefined },
+  flags: { url?: string | undefined; profile?: string | undefined },
 ): Promise<Identity> {
   const { PLATFORM_API_URL, PLATFORM_TOKEN = '', PLATFORM_CLIENT_ID, PLATFORM_CLIENT_SECRET } = world.env
-  const said = given.url === undefined ? PLATFORM_API_URL : given.url
-  const asked = said ? checkAddress(said, given.url === undefined ? 'PLATFORM_API_URL' : '--url') : undefined
+  const [address, source] =
+    flags.url === undefined ? [PLATFORM_API_URL || undefined, 'PLATFORM_API_URL'] : [flags.url, '--url']
+  const url = address === undefined ? undefined : checkAddress(address, source)
 
-  const kind = kindOf(world.env, given.profile)
-  if (kind === 'token') return { kind, token: PLATFORM_TOKEN, baseUrl: asked ?? (await currentUrl(file)) }
+  const kind = kindOf(world.env, flags.profile)
+  if (kind === 'token') return { kind, token: PLATFORM_TOKEN, baseUrl: url ?? (await currentUrl(file)) }
   if (kind === 'key') {
     const missing = PLATFORM_CLIENT_ID ? 'PLATFORM_CLIENT_SECRET' : 'PLATFORM_CLIENT_ID'
     if (!PLATFORM_CLIENT_ID || !PLATFORM_CLIENT_SECRET)
       refuse(`${missing} is missing: an API key is both its id and its secret`)
-    const baseUrl = asked ?? (await currentUrl(file))
+    const baseUrl = url ?? (await currentUrl(file))
     return { kind, id: PLATFORM_CLIENT_ID, secret: PLATFORM_CLIENT_SECRET, baseUrl }
   }
   const { current, profiles } = await file.read()
-  const known = given.profile ?? nameFor(asked, current, profiles)
-  const name = checkProfileName(known ?? freeName(asked ?? DEFAULT_URL, profiles))
+  const known = flags.profile ?? nameFor(url, current, profiles)
+  const name = checkProfileName(known ?? freeName(url ?? DEFAULT_URL, profiles))
   const profile = Object.hasOwn(profiles, name) ? profiles[name] : undefined
-  const baseUrl = asked ?? profile?.baseUrl ?? DEFAULT_URL
+  const baseUrl = url ?? profile?.baseUrl ?? DEFAULT_URL
   if (profile && profile.baseUrl !== baseUrl)
     refuse(`The profile "${name}" belongs to ${profile.baseUrl}, not to ${baseUrl}`, {
       hint: 'Leave out one of them, or take another profile.',

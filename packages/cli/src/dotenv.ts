@@ -1,4 +1,4 @@
-/** A file of variables that is none. */
+/** The text is not a file of variables. */
 export class DotenvError extends Error {}
 
 const KEY = /^[A-Za-z_]\w*$/

@@ -64,11 +64,11 @@ function orNothing(error: unknown): string {
   throw error
 }
 
-/** The address of a repository without what signs in to it; undefined for what is no web address. */
+/** The address of a repository without what signs in to it; undefined unless it is a web address. */
 export function repositoryUrl(remote: string): string | undefined {
-  const given = remote.trim().replace(/^(?:ssh:\/\/)?[\w.-]+@([\w.-]+):(?!\d)/, 'https://$1/')
-  if (!URL.canParse(given)) return undefined
-  const { protocol, hostname, port, pathname } = new URL(given)
+  const address = remote.trim().replace(/^(?:ssh:\/\/)?[\w.-]+@([\w.-]+):(?!\d)/, 'https://$1/')
+  if (!URL.canParse(address)) return undefined
+  const { protocol, hostname, port, pathname } = new URL(address)
   if (!/^(?:https?|ssh|git):$/.test(protocol) || !hostname) return undefined
   const isWeb = protocol === 'http:' || protocol === 'https:'
   const url = `${isWeb ? protocol : 'https:'}//${hostname}${isWeb && port ? `:${port}` : ''}${pathname}`.replace(
@@ -78,7 +78,7 @@ export function repositoryUrl(remote: string): string | undefined {
   return url.length <= 2_048 && !/[\s\\]/.test(url) ? url : undefined
 }
 
-/** As many characters at most, without those that are none to read. */
+/** As many characters at most, without invisible ones. */
 function cut(text: string, max: number): string {
   // oxlint-disable-next-line no-control-regex -- they are refused
   const characters = Array.from(text.replace(/[\0-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/g, '').trim())

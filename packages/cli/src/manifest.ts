@@ -71,7 +71,7 @@ export function manifestOf(command: CommandUnknownOpts): Manifest {
       flags: flagsOf(each.options),
       examples: examplesOf(each),
     })),
-    // With `--help`, which is none of its own options.
+    // With `--help`, which commander keeps apart from a command's options.
     globalFlags: flagsOf(root.createHelp().visibleOptions(root)),
     exitCodes: Object.entries(exitCodes).map(([code, meaning]) => ({
       code: Number(code),

@@ -60,14 +60,14 @@ export async function applicationOfKey(context: Context): Promise<string | undef
 const issuerOf = async (context: Context): Promise<unknown> => claimsOf(await (await context.platform()).token())['iss']
 
 /** Which one somebody means by an id, a slug or `organization/slug`. Throws a failure that says what there is. */
-function pickApplication(context: Context, applications: readonly Application[], given: string): Application {
-  const found = applications.filter(
-    (each) => each.id === given.toLowerCase() || each.slug === given || slugsOf(each) === given,
+function pickApplication(context: Context, applications: readonly Application[], app: string): Application {
+  const matches = applications.filter(
+    (each) => each.id === app.toLowerCase() || each.slug === app || slugsOf(each) === app,
   )
-  const [application, other] = found
+  const [application, other] = matches
   if (other) {
-    refuse(`"${given}" is the slug of ${found.length} applications: say which organization's`, {
-      next: found.map((each) => context.again(nameOf(each), '--app', slugsOf(each))),
+    refuse(`"${app}" is the slug of ${matches.length} applications: say which organization's`, {
+      next: matches.map((each) => context.again(nameOf(each), '--app', slugsOf(each))),
     })
   }
   if (application) return application
@@ -75,8 +75,8 @@ function pickApplication(context: Context, applications: readonly Application[],
   throw new CommandFailure(
     'not_found',
     names.length === 0
-      ? `There is no application "${given}": you have none`
-      : `There is no application "${given}" in your reach: expected an id, a slug or organization/slug, such as ${names.join(', ')}`,
+      ? `There is no application "${app}": you have none`
+      : `There is no application "${app}" in your reach: expected an id, a slug or organization/slug, such as ${names.join(', ')}`,
   )
 }
 
@@ -190,10 +190,10 @@ export async function reachOrganization(context: Context, org: string | undefine
 }
 
 /** Throws a failure unless the text is a UUID. what: such as `deployment`. */
-export const checkId = (given: string, what: string): string =>
-  isUuid(given) ? given.toLowerCase() : refuse(`"${given}" is not the id of a ${what}: expected a UUID`)
+export const checkId = (id: string, what: string): string =>
+  isUuid(id) ? id.toLowerCase() : refuse(`"${id}" is not the id of a ${what}: expected a UUID`)
 
-/** Resolves to undefined if there is none. */
+/** Resolves to undefined if it does not exist. */
 export const unlessMissing = <T>(work: Promise<T>): Promise<T | undefined> =>
   work.catch((error: unknown) => {
     if (isNotFound(error)) return undefined

@@ -42,11 +42,11 @@ function homeOfUser(): string {
 
 const NAME = /^[\w.-]{1,64}$/
 
-/** The profile's name. Throws a failure for what is none. */
+/** The profile's name. Throws a failure for anything else. */
 export const checkProfileName = (name: string): string =>
   NAME.test(name) && name !== '__proto__'
     ? name
-    : refuse(`"${name}" is no name of a profile: expected letters, digits, "-", "_" and "."`)
+    : refuse(`"${name}" is not a profile's name: expected letters, digits, "-", "_" and "."`)
 
 /** Where the command line keeps sign-ins: a file of its own, so that one in another program stays what it is. */
 export class ProfileFile {
@@ -65,7 +65,7 @@ export class ProfileFile {
     const path = join(XDG_CONFIG_HOME || join(HOME || homeOfUser(), '.config'), 'platform/credentials.json')
     return isAbsolute(path)
       ? path
-      : refuse(`"${path}" is no place for sign-ins: expected an absolute XDG_CONFIG_HOME or HOME`)
+      : refuse(`"${path}" is not a place for sign-ins: expected an absolute XDG_CONFIG_HOME or HOME`)
   }
 
   get #file(): PrivateFile {
@@ -136,13 +136,18 @@ export class ProfileFile {
     }
   }
 
-  /** Where another sign-in takes the place of a profile's. Until then nothing changes; then the profile is the one in use. */
-  storeAnew(name: string): TokenStore {
+  /**
+   * Where another sign-in replaces a profile's. Until then nothing changes; then the profile is the one in use. onReplaced: gets the
+   * earlier sign-in, if there was one.
+   */
+  storeAnew(name: string, onReplaced: (earlier: StoredToken) => void): TokenStore {
     return {
       ...this.store(name),
       write: (token) =>
         this.#write((all) => {
           if (!token) return
+          const earlier = all.profiles[name]?.signIn
+          if (earlier) onReplaced(earlier)
           all.profiles[name] = { baseUrl: token.baseUrl, user: null, signIn: token }
           all.current = name
         }),

@@ -16,30 +16,30 @@ const BYTES_MAX = 4_096
 
 export const isUuid = (text: string): boolean => UUID.test(text)
 
-/** Throws the failure of a link that is none. isRemoved: whether `unlink` takes it away. */
+/** Throws the failure of a file that is not a link. isRemoved: whether `unlink` takes it away. */
 function refuseProject(folder: string, found: string, isRemoved = true): never {
   const expected = '{ "organizationId", "applicationId" } in a file of yours'
-  return refuse(`${join(folder, NAME)} is no link to an application: expected ${expected}, found ${found}`, {
+  return refuse(`${join(folder, NAME)} is not a link to an application: expected ${expected}, found ${found}`, {
     hint: 'Remove it, and link the folder again.',
     next: isRemoved ? [goOn('remove the link', 'unlink', folder)] : [],
   })
 }
 
 function parseProject(text: string, folder: string): Project {
-  let found: unknown
+  let value: unknown
   try {
-    found = JSON.parse(text)
+    value = JSON.parse(text)
   } catch {
     return refuseProject(folder, 'no JSON')
   }
-  if (typeof found !== 'object' || found === null || Array.isArray(found)) return refuseProject(folder, 'another value')
-  const { organizationId, applicationId, ...unknown } = found as Record<string, unknown>
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return refuseProject(folder, 'another value')
+  const { organizationId, applicationId, ...unknown } = value as Record<string, unknown>
   const [name] = Object.keys(unknown)
   if (name !== undefined) return refuseProject(folder, `the member ${JSON.stringify(name)}`)
   if (typeof applicationId !== 'string' || !isUuid(applicationId))
-    return refuseProject(folder, 'an applicationId that is no UUID')
+    return refuseProject(folder, 'an applicationId that is not a UUID')
   if (typeof organizationId !== 'string' || !isUuid(organizationId))
-    return refuseProject(folder, 'an organizationId that is no UUID')
+    return refuseProject(folder, 'an organizationId that is not a UUID')
   return { organizationId, applicationId }
 }
 

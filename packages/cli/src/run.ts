@@ -80,11 +80,11 @@ export async function run(argv: readonly string[], world: World): Promise<number
     context = new Context(world, program.opts() as unknown as Settings, argv)
     code = finish(context, await work(context))
   })
-  const said: string[] = []
+  const written: string[] = []
   const quiet = (command: typeof program): void => {
     command
       .exitOverride()
-      .configureOutput({ writeOut: (text) => void said.push(text), writeErr: () => {}, outputError: () => {} })
+      .configureOutput({ writeOut: (text) => void written.push(text), writeErr: () => {}, outputError: () => {} })
     command.commands.forEach(quiet)
   }
   quiet(program)
@@ -95,7 +95,7 @@ export async function run(argv: readonly string[], world: World): Promise<number
   } catch (error) {
     if (error instanceof CommanderError) {
       if (error.code === 'commander.helpDisplayed' || error.code === 'commander.version') {
-        world.stdout.write(said.join(''))
+        world.stdout.write(written.join(''))
         return 0
       }
       const groups = program.commands.filter((each) => each.commands.length > 0).map((each) => each.name())

@@ -346,8 +346,8 @@ describe('before anything is sent', () => {
     ['deploy', 'There is no file to deploy'],
     ['deploy --include .env.production', 'include names ".env.production", which is not there'],
     ['deploy --dry-run --include ../other', 'include names "../other", which is not there'],
-    ['deploy nowhere', '"nowhere" is no folder: there is none of that name'],
-    ['deploy .gitignore', '".gitignore" is no folder: it is a file'],
+    ['deploy nowhere', '"nowhere" is not a folder: there is none of that name'],
+    ['deploy .gitignore', '".gitignore" is not a folder: it is a file'],
   ] as const)('%s is refused in an empty folder', async ([line, message]) => {
     const { cwd } = await newProject()
     await writeFile(join(cwd, '.gitignore'), '.gitignore\n')

@@ -346,9 +346,9 @@ describe('a link that is none is refused with what it should be, before any requ
     ['nothing', write(''), 'no JSON'],
     ['an array', write(JSON.stringify([ids])), 'another value'],
     ['null', write('null'), 'another value'],
-    ['a slug', write(JSON.stringify({ ...ids, applicationId: 'acme/shop' })), 'an applicationId that is no UUID'],
-    ['a number', write(JSON.stringify({ ...ids, organizationId: 1 })), 'an organizationId that is no UUID'],
-    ['one id', write(JSON.stringify({ applicationId: id })), 'an organizationId that is no UUID'],
+    ['a slug', write(JSON.stringify({ ...ids, applicationId: 'acme/shop' })), 'an applicationId that is not a UUID'],
+    ['a number', write(JSON.stringify({ ...ids, organizationId: 1 })), 'an organizationId that is not a UUID'],
+    ['one id', write(JSON.stringify({ applicationId: id })), 'an organizationId that is not a UUID'],
     ['too much', write(`${JSON.stringify(ids)}${' '.repeat(5_000)}`), '5112 bytes'],
     [
       'a symbolic link',
@@ -377,7 +377,7 @@ describe('a link that is none is refused with what it should be, before any requ
     await make(join(cwd, '.platform/project.json'))
     const { document } = await refused(cwd)
     expect(document.message).toBe(
-      `${cwd}/.platform/project.json is no link to an application: expected { "organizationId", "applicationId" } in a file of yours, found ${found}`,
+      `${cwd}/.platform/project.json is not a link to an application: expected { "organizationId", "applicationId" } in a file of yours, found ${found}`,
     )
     // In a folder above, too.
     const above = await terminal.json('deploy', { cwd: join(cwd, 'below') })

@@ -26,6 +26,19 @@ afterAll(() => server.close())
 
 const noRequest = () => Promise.reject(new Error('A request was made'))
 
+const refreshTokenOf = async (terminal: Terminal) =>
+  ((await terminal.readCredentials()) as StoredProfiles).profiles.default.signIn?.refreshToken
+
+/** What the identity provider answers to a refresh token: 400 once it is revoked. */
+async function refresh(token = ''): Promise<number> {
+  const form = {
+    grant_type: 'refresh_token',
+    client_id: '0198c0de-0000-7000-8000-0000000000c1',
+    refresh_token: token,
+  }
+  return (await fetch(`${server.idpUrl}/oauth2/token`, { method: 'POST', body: new URLSearchParams(form) })).status
+}
+
 /** The global fetch, which writes down what is asked. */
 function recording() {
   const requests: { url: string; body: string; authorization: string | null }[] = []
@@ -194,6 +207,25 @@ describe('in a terminal', () => {
     expect(ended.code).toBe(1)
     const { document } = await terminal.json('whoami', { fetch: noRequest })
     expect(document.data).toMatchObject({ user: null, isSignedIn: true })
+  })
+
+  test('login revokes the earlier sign-in of the profile once there is another, and says if it cannot', async () => {
+    const terminal = await terminalWithSignIn(server, person)
+    const first = await refreshTokenOf(terminal)
+    await loginInTerminal(terminal, 'login --no-open', (shown) => refuseDevice(shown, person))
+    expect(await refreshTokenOf(terminal)).toBe(first)
+    await signIn(terminal, person)
+    const second = await refreshTokenOf(terminal)
+    expect(await refresh(first)).toBe(400)
+
+    const unrevoked = await loginInTerminal(terminal, 'login --no-open', (shown) => approveDevice(shown, person), {
+      at: { [`${server.idpUrl}/oauth2/revoke`]: () => Response.json({}, { status: 418 }) },
+    })
+    expect([unrevoked.code, unrevoked.stderr]).toEqual([
+      0,
+      expect.stringContaining('The earlier sign-in could not be revoked'),
+    ])
+    expect([await refresh(second), await refresh(await refreshTokenOf(terminal))]).toEqual([200, 200])
   })
 
   test('Ctrl-C between two questions to the platform ends the wait for the approval', async () => {
@@ -439,6 +471,36 @@ describe('profiles', () => {
     expect((await terminal.json('api GET /organizations', { env })).code).toBe(0)
   })
 
+  test.each(['', 'localhost:4000', 'ftp://localhost:4000', 'no address'])(
+    'an address that is not a platform’s is refused before any request, by its flag and its variable: "%s"',
+    async (address) => {
+      const terminal = await terminalWithSignIn(server, person)
+      const sentence = `is not a platform's address: expected one such as http://localhost:4000, found "${address}"`
+      const byFlag = await terminal.json(['whoami', '--url', address], { fetch: noRequest })
+      expect([byFlag.code, byFlag.document.message]).toEqual([2, `--url ${sentence}`])
+      // An empty variable is none.
+      const env = { PLATFORM_API_URL: address }
+      const { code, document } = await terminal.json('whoami', { env, fetch: noRequest })
+      expect([code, document.message]).toEqual(address === '' ? [0, undefined] : [2, `PLATFORM_API_URL ${sentence}`])
+    },
+  )
+
+  test('an address with a password, a query or a fragment is refused without showing it', async () => {
+    const terminal = await newTerminal(server)
+    for (const address of [
+      'http://ana:secret@localhost:4000',
+      'http://localhost:4000?secret',
+      'http://localhost:4000#secret',
+    ]) {
+      const { code, document, stderr } = await terminal.json(['whoami', '--url', address], { fetch: noRequest })
+      expect([code, document.message]).toEqual([
+        2,
+        '--url has more than an address: expected one such as http://localhost:4000',
+      ])
+      expect(stderr).not.toContain('secret')
+    }
+  })
+
   test('a platform that calls itself otherwise than its address is refused, and both are named', async () => {
     const named = await startHostileServer([
       json(200, { resource: server.apiUrl, authorization_servers: [server.apiUrl, server.idpUrl] }),
@@ -450,19 +512,9 @@ describe('profiles', () => {
     ])
   })
 
-  test('logout revokes the sign-in, and forgets it even if the identity provider is not reached', async () => {
+  test('logout revokes the sign-in, and forgets it even if the identity provider is not reached or Ctrl-C ends the wait', async () => {
     const terminal = await terminalWithSignIn(server, person)
-    const refreshTokenOf = async () =>
-      ((await terminal.readCredentials()) as StoredProfiles).profiles.default.signIn?.refreshToken
-    const refresh = async (token = '') => {
-      const form = {
-        grant_type: 'refresh_token',
-        client_id: '0198c0de-0000-7000-8000-0000000000c1',
-        refresh_token: token,
-      }
-      return (await fetch(`${server.idpUrl}/oauth2/token`, { method: 'POST', body: new URLSearchParams(form) })).status
-    }
-    const revoked = await refreshTokenOf()
+    const revoked = await refreshTokenOf(terminal)
     const left = await terminal.json('logout')
     expect([left.code, left.document.data]).toMatchObject([0, { wasSignedIn: true, isRevoked: true }])
     expect([await refresh(revoked), await whoami(terminal)]).toEqual([400, [3]])
@@ -470,13 +522,28 @@ describe('profiles', () => {
     expect((await terminal.json('logout', { fetch: noRequest })).document.data).toMatchObject({ wasSignedIn: false })
 
     await signIn(terminal, person)
-    const kept = await refreshTokenOf()
+    const kept = await refreshTokenOf(terminal)
     const unreached = await terminal.json('logout', {
       fetch: () => Promise.reject(new TypeError('fetch failed', { cause: { code: 'ECONNREFUSED' } })),
     })
     expect([unreached.code, unreached.document.data]).toMatchObject([0, { wasSignedIn: true, isRevoked: false }])
     expect(unreached.stderr).toContain('The identity provider could not be told')
-    expect([await refreshTokenOf(), await whoami(terminal), await refresh(kept)]).toEqual([undefined, [3], 200])
+    expect([await refreshTokenOf(terminal), await whoami(terminal), await refresh(kept)]).toEqual([undefined, [3], 200])
+
+    await signIn(terminal, person)
+    const terminating = new AbortController()
+    const interrupted = await terminal.json('logout', {
+      signal: terminating.signal,
+      async fetch(input, init) {
+        terminating.abort('SIGINT')
+        return fetch(input, init)
+      },
+    })
+    expect([interrupted.code, interrupted.document.message]).toEqual([
+      130,
+      'Interrupted: the sign-in is forgotten on this machine alone',
+    ])
+    expect(await refreshTokenOf(terminal)).toBeUndefined()
   })
 })
 

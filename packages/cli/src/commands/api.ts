@@ -57,12 +57,9 @@ function findOperation(method: string, path: string): { operation: AnyOperation;
   return refuse(`The API has no ${path}${meant === undefined ? '' : ` (Did you mean ${meant}?)`}`)
 }
 
-async function bodyOf(context: Context, given: string | undefined): Promise<unknown> {
-  if (given === undefined) return undefined
-  let text = given
-  if (given === '-') {
-    text = (await readStdin(context)).toString()
-  }
+async function bodyOf(context: Context, flag: string | undefined): Promise<unknown> {
+  if (flag === undefined) return undefined
+  const text = flag === '-' ? (await readStdin(context)).toString() : flag
   try {
     return JSON.parse(text) as unknown
   } catch {
@@ -73,12 +70,12 @@ async function bodyOf(context: Context, given: string | undefined): Promise<unkn
 /** Calls an operation as the SDK does, with its repetitions. */
 export async function api(
   context: Context,
-  { method: given, path: address, body: text, paginate, org }: ApiOptions,
+  { method: word, path: address, body: text, paginate, org }: ApiOptions,
 ): Promise<Outcome> {
-  const method = given.toUpperCase()
-  if (!METHODS.includes(method)) refuse(`"${given}" is no method: expected ${METHODS.join(', ')}`)
+  const method = word.toUpperCase()
+  if (!METHODS.includes(method)) refuse(`"${word}" is not a method: expected ${METHODS.join(', ')}`)
   if (!address.startsWith('/') || address.startsWith('//'))
-    refuse(`"${address}" is no path: expected one such as /applications`)
+    refuse(`"${address}" is not a path: expected one such as /applications`)
   const url = new URL(address, 'http://platform.invalid')
   const { operation, params } = findOperation(method, url.pathname)
   const query: Record<string, string> = {}

@@ -66,8 +66,8 @@ export async function listOf(
 }
 
 /** A deployment with everything that is in it. */
-export async function inspect(context: Context, given: string): Promise<Outcome> {
-  const id = checkId(given, 'deployment')
+export async function inspect(context: Context, typedId: string): Promise<Outcome> {
+  const id = checkId(typedId, 'deployment')
   const platform = await context.platform()
   const [deployment, files, functions, crons] = await Promise.all([
     getDeployment(platform, { id }, context.call),
@@ -121,18 +121,18 @@ async function promoted(
   return { deployment, next }
 }
 
-async function getTarget(context: Context, given: string): Promise<Deployment> {
-  const id = checkId(given, 'deployment')
+async function getTarget(context: Context, typedId: string): Promise<Deployment> {
+  const id = checkId(typedId, 'deployment')
   return getDeployment(await context.platform(), { id }, context.call)
 }
 
 /** Makes a deployment the current one of its environment. */
-export async function promote(context: Context, given: string): Promise<Outcome> {
-  const asked = checkId(given, 'deployment')
+export async function promote(context: Context, typedId: string): Promise<Outcome> {
+  const targetId = checkId(typedId, 'deployment')
   // Who may not look promotes all the same, and is not told what was served before.
-  const target = await unlessForbidden(getTarget(context, asked))
+  const target = await unlessForbidden(getTarget(context, targetId))
   const served = target && (await findServed(context, target.applicationId, target.environment))
-  const { deployment, next } = await promoted(context, asked, served?.current)
+  const { deployment, next } = await promoted(context, targetId, served?.current)
   const { id, environment } = deployment
   return {
     data: deployment,
@@ -144,16 +144,16 @@ export async function promote(context: Context, given: string): Promise<Outcome>
 /** Goes back to a deployment, by default the newest one before the current one that can still be served. */
 export async function rollback(
   context: Context,
-  { id: given, app, env = 'production' }: Of & { id?: string | undefined },
+  { id: typedId, app, env = 'production' }: Of & { id?: string | undefined },
 ): Promise<Outcome> {
-  if (given !== undefined) checkId(given, 'deployment')
+  if (typedId !== undefined) checkId(typedId, 'deployment')
   const { applicationId } = await reachPlace(context, { app })
-  const asked = given === undefined ? undefined : await getTarget(context, given)
-  if (asked && asked.applicationId !== applicationId)
-    refuse(`The deployment ${asked.id} is one of the application ${asked.applicationId}, not of ${applicationId}`)
-  const environment = asked?.environment ?? env
+  const chosen = typedId === undefined ? undefined : await getTarget(context, typedId)
+  if (chosen && chosen.applicationId !== applicationId)
+    refuse(`The deployment ${chosen.id} is one of the application ${chosen.applicationId}, not of ${applicationId}`)
+  const environment = chosen?.environment ?? env
   const { current, previous } = await findServed(context, applicationId, environment)
-  const target = asked ?? previous
+  const target = chosen ?? previous
   if (!target)
     throw new CommandFailure(
       'not_found',
@@ -172,8 +172,8 @@ export async function rollback(
 }
 
 /** Cancels a deployment that is not active yet. */
-export async function cancel(context: Context, given: string): Promise<Outcome> {
-  const id = checkId(given, 'deployment')
+export async function cancel(context: Context, typedId: string): Promise<Outcome> {
+  const id = checkId(typedId, 'deployment')
   const deployment = await cancelDeployment(await context.platform(), { id }, context.call)
   return { data: deployment, text: `Cancelled ${id}` }
 }
@@ -181,9 +181,9 @@ export async function cancel(context: Context, given: string): Promise<Outcome> 
 /** Opens an address where there is a terminal, and prints it. */
 export async function open(
   context: Context,
-  { id: given, app, env = 'production' }: Of & { id?: string | undefined },
+  { id: typedId, app, env = 'production' }: Of & { id?: string | undefined },
 ): Promise<Outcome> {
-  const url = given === undefined ? await addressOf(context, app, env) : (await getTarget(context, given)).url
+  const url = typedId === undefined ? await addressOf(context, app, env) : (await getTarget(context, typedId)).url
   const isOpened = context.isInteractive
   if (isOpened) context.world.openAddress(url)
   return { data: { url, isOpened }, text: url }

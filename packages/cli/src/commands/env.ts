@@ -49,7 +49,7 @@ interface Layer {
 
 function checkKey(key: string): string {
   if (!KEY.test(key))
-    refuse(`"${key}" is no name of a variable: expected letters, digits and "_", at most 255, with no digit first`)
+    refuse(`"${key}" is not a variable's name: expected letters, digits and "_", at most 255, with no digit first`)
   if (key.startsWith('PLATFORM_')) refuse(`${key} is reserved: names that begin with PLATFORM_ are the platform's`)
   return key
 }
@@ -142,10 +142,10 @@ interface SetOptions extends Of {
 
 /** Creates a variable, or changes the one that is there. */
 export async function set(context: Context, options: SetOptions): Promise<Outcome> {
-  const [, named, given] = /^([^=]+)=(.*)$/s.exec(options.value === undefined ? options.key : '') ?? []
+  const [, named, inline] = /^([^=]+)=(.*)$/s.exec(options.value === undefined ? options.key : '') ?? []
   const key = checkKey(named ?? options.key)
   nameOfLayer(options)
-  const value = checkValue(key, await valueOf(context, { ...options, key, value: options.value ?? given }))
+  const value = checkValue(key, await valueOf(context, { ...options, key, value: options.value ?? inline }))
   const place = await reachPlace(context, { app: options.app })
   const layer = await layerOf(context, place, options)
   const variable = await upsert(layer, await layer.list(), { key, value, isSensitive: options.sensitive })
@@ -303,7 +303,7 @@ interface Difference {
   deleted: string[]
 }
 
-/** Sets the variables of a file in an environment. What the file does not have stays, unless it is told to go. */
+/** Sets the variables of a file in an environment. What the file does not have stays, unless --prune deletes it. */
 export async function push(
   context: Context,
   {
@@ -362,7 +362,7 @@ async function readVariables(path: string): Promise<Map<string, string>> {
     for (const [key, value] of variables) checkValue(checkKey(key), value)
     return variables
   } catch (error) {
-    if (error instanceof DotenvError) refuse(`${path} is no file of variables. ${error.message}`)
+    if (error instanceof DotenvError) refuse(`${path} is not a file of variables. ${error.message}`)
     throw error
   }
 }

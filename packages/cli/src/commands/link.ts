@@ -7,12 +7,12 @@ import { applicationOfKey, chooseApplication, nameOfFolder, reachPlace, readAppl
 import { removeProject, writeProject } from '../project.ts'
 
 /** The folder that an argument names. Throws a failure unless it is one. */
-export async function checkFolder({ world }: Context, given = '.'): Promise<string> {
-  const folder = resolve(world.cwd, given)
+export async function checkFolder({ world }: Context, path = '.'): Promise<string> {
+  const folder = resolve(world.cwd, path)
   const stats = await stat(folder).catch(() => undefined)
   return stats?.isDirectory()
     ? folder
-    : refuse(`"${given}" is no folder: ${stats ? 'it is a file' : 'there is none of that name'}`)
+    : refuse(`"${path}" is not a folder: ${stats ? 'it is a file' : 'there is none of that name'}`)
 }
 
 interface LinkOptions {
@@ -23,15 +23,15 @@ interface LinkOptions {
 }
 
 /** Links a folder to an application. Twice is once. */
-export async function link(context: Context, { folder: given, app, create, org }: LinkOptions): Promise<Outcome> {
-  const folder = await checkFolder(context, given)
+export async function link(context: Context, { folder: path, app, create, org }: LinkOptions): Promise<Outcome> {
+  const folder = await checkFolder(context, path)
   if (app !== undefined && create !== undefined)
     refuse('--app names an application that is there, and --create makes one: give one of them')
   if (create !== undefined) {
     const application = await makeApplication(context, { name: create, org })
     return linked(folder, application.organizationId, application.id, slugsOf(application))
   }
-  // A link that is there is no answer to this question.
+  // This is about a new link: the present one does not answer it.
   const place =
     app === undefined && (await applicationOfKey(context)) === undefined
       ? await chooseApplication(
@@ -57,8 +57,8 @@ async function linked(folder: string, organizationId: string, applicationId: str
 }
 
 /** Removes the link of a folder. */
-export async function unlink(context: Context, given: string | undefined): Promise<Outcome> {
-  const folder = await checkFolder(context, given)
+export async function unlink(context: Context, path: string | undefined): Promise<Outcome> {
+  const folder = await checkFolder(context, path)
   const wasLinked = await removeProject(folder)
   return { data: { folder, wasLinked }, text: wasLinked ? `Removed the link of ${folder}` : `${folder} was not linked` }
 }

@@ -1,13 +1,14 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { PlatformError } from '@platform/sdk'
+import { memoryStore, PlatformError, type StoredToken, type TokenStore } from '@platform/sdk'
 import {
   beginCodeSignIn,
   beginDeviceSignIn,
   type DeviceSignIn,
   finishCodeSignIn,
   finishDeviceSignIn,
+  signOut,
   userInfo,
 } from '@platform/sdk/sign-in'
 import type { Context } from '../context.ts'
@@ -40,12 +41,14 @@ export async function login(context: Context, options: LoginOptions): Promise<Ou
   const more = (options.scope ?? []).flatMap((each) => each.split(/\s+/)).filter((each) => each !== '')
   const writing = more.find((scope) => !scope.endsWith(':read'))
   if (options.readOnly && writing !== undefined)
-    refuse(`--read-only asks for scopes to read alone, and ${writing} is none`)
+    refuse(`--read-only asks for read scopes only, and ${writing} is not one`)
   if (options.browser && options.resume) refuse('--resume finishes a sign-in by code, and --browser begins another one')
   const scopes = scopesToAskFor({ readOnly: options.readOnly, more })
   const flags = [...(options.readOnly ? ['--read-only'] : []), ...more.flatMap((scope) => ['--scope', scope])]
   const again = (when: string): Next => goOn(when, 'login', ...flags)
-  const at = { profile, baseUrl, scopes, more, again, open: options.open }
+  let earlier: StoredToken | undefined
+  const store = context.profiles.storeAnew(profile, (replaced) => (earlier = replaced))
+  const at = { profile, baseUrl, store, scopes, more, again, open: options.open }
   try {
     if (options.resume) await resume(context, at)
     else if (options.browser) await signInByBrowser(context, at)
@@ -53,16 +56,19 @@ export async function login(context: Context, options: LoginOptions): Promise<Ou
   } catch (error) {
     throw explainSignIn(context, at, error)
   }
-  return signedIn(context, profile)
+  const outcome = await signedIn(context, profile)
+  if (earlier) await revoke(context, earlier)
+  return outcome
 }
 
 interface At {
   profile: string
   baseUrl: string
+  /** Where the sign-in is kept. */
+  store: TokenStore
   scopes: readonly string[]
   /** Those of them that were named by `--scope`. */
   more: readonly string[]
-  /** The command that asks for the same scopes by another code. */
   /** The command, without `--resume` and `--browser`. */
   again: (when: string) => Next
   open: boolean
@@ -77,7 +83,7 @@ const keepBegun = ({ profiles: file }: Context, at: At, begun: DeviceSignIn | un
 /** By a code, which is approved on a page. Without a terminal it waits for nobody: the sign-in is kept, to be finished later. */
 async function signInByCode(context: Context, at: At): Promise<void> {
   const { fetch, signal, output } = context
-  const { baseUrl, scopes } = at
+  const { baseUrl, store, scopes } = at
   const begun = await beginDeviceSignIn({ baseUrl, scopes, fetch, signal })
   output.warn(`Open ${output.styled('cyan', begun.completeUrl)}`)
   output.warn(`and approve the code ${output.styled('bold', begun.userCode)}`)
@@ -87,7 +93,7 @@ async function signInByCode(context: Context, at: At): Promise<void> {
   }
   if (at.open) context.world.openAddress(begun.completeUrl)
   output.note('Waiting for the approval…')
-  await finishDeviceSignIn(begun, { store: context.profiles.storeAnew(at.profile), fetch, signal })
+  await finishDeviceSignIn(begun, { store, fetch, signal })
 }
 
 function askToApprove(context: Context, { completeUrl, userCode, endsAt }: DeviceSignIn): never {
@@ -107,12 +113,11 @@ async function resume(context: Context, at: At): Promise<void> {
     throw new CommandFailure('sign_in_needed', `No sign-in at ${at.baseUrl} has begun`, {
       next: [at.again('begin one')],
     })
-  const store = context.profiles.storeAnew(at.profile)
   try {
-    await finishDeviceSignIn(begun, { store, wait: context.isInteractive, fetch, signal })
+    await finishDeviceSignIn(begun, { store: at.store, wait: context.isInteractive, fetch, signal })
   } catch (error) {
     if (error instanceof PlatformError && error.code === 'authorization_pending') askToApprove(context, begun)
-    // Refused, expired or used up: there is nothing to wait for any more.
+    // Refused, expired or used up: there is nothing left to wait for.
     if (error instanceof PlatformError && error.status === 400) await keepBegun(context, at, undefined)
     throw error
   }
@@ -159,7 +164,7 @@ async function signInByBrowser(context: Context, at: At): Promise<void> {
     if (at.open) context.world.openAddress(begun.url)
     output.note('Waiting for the browser…')
     const callbackUrl = await Promise.race([arrival, aborted(signal)])
-    await finishCodeSignIn(begun, { callbackUrl, store: context.profiles.storeAnew(at.profile), fetch, signal })
+    await finishCodeSignIn(begun, { callbackUrl, store: at.store, fetch, signal })
   } finally {
     server.close()
     server.closeIdleConnections()
@@ -169,7 +174,7 @@ async function signInByBrowser(context: Context, at: At): Promise<void> {
 const aborted = (signal: AbortSignal): Promise<never> =>
   new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true }))
 
-/** Says how a sign-in ended that was none. */
+/** Says why nobody was signed in. */
 function explainSignIn(context: Context, { again, more }: At, error: unknown): unknown {
   if (error instanceof CommandFailure) return error
   if (context.signal.aborted) return interrupted(context.signal, 'Interrupted: nobody was signed in')
@@ -209,4 +214,13 @@ async function signedIn(context: Context, name: string): Promise<Outcome> {
     text: `Signed in at ${signIn?.baseUrl} as ${email ?? sub}`,
     next: [goOn('link this folder to an application', 'link'), goOn('deploy this folder', 'deploy')],
   }
+}
+
+/** Ends an earlier sign-in, which nobody can use any more. */
+async function revoke({ fetch, signal, output }: Context, earlier: StoredToken): Promise<void> {
+  const store = memoryStore()
+  await store.write(earlier)
+  await signOut({ store, fetch, signal }).catch(() =>
+    output.warn('The earlier sign-in could not be revoked: end it on the account page'),
+  )
 }

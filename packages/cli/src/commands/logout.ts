@@ -1,9 +1,10 @@
 import { PlatformError } from '@platform/sdk'
 import { signOut } from '@platform/sdk/sign-in'
 import type { Context } from '../context.ts'
+import { interrupted } from '../interrupted.ts'
 import { type Outcome, refuse } from '../outcome.ts'
 
-/** Revokes the sign-in of a profile. Here it has ended, whether or not the identity provider could be told. */
+/** Revokes the sign-in of a profile. On this machine it has ended even if the identity provider cannot be reached. */
 export async function logout(context: Context): Promise<Outcome> {
   const { profiles: file, fetch, signal, output } = context
   const identity = await context.identity()
@@ -22,6 +23,9 @@ export async function logout(context: Context): Promise<Outcome> {
     const known = all.profiles[profile]
     if (known) Object.assign(known, { begun: undefined, user: null })
   })
+  const { signal: interruption } = context.world
+  if (interruption.aborted)
+    throw interrupted(interruption, 'Interrupted: the sign-in is forgotten on this machine alone')
   const text = isSignedIn ? `Signed out of ${baseUrl}` : `Nobody was signed in at ${baseUrl}`
   return { data: { profile, platform: baseUrl, wasSignedIn: isSignedIn, isRevoked: isSignedIn && isRevoked }, text }
 }

@@ -87,10 +87,10 @@ const onState =
 
 async function buildLog(
   context: Context,
-  { id: given, app, env, follow: goesOn, since, level, search, limit }: LogsOptions,
+  { id: typedId, app, env, follow: goesOn, since, level, search, limit }: LogsOptions,
 ): Promise<Outcome> {
   const platform = await context.platform()
-  const id = given ?? (await newestOf(context, app, env))
+  const id = typedId ?? (await newestOf(context, app, env))
   const { output, call, signal } = context
   let lines = 0
   const isWanted = ({ createdAt, type, message }: BuildLog): boolean =>
