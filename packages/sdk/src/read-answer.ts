@@ -2,7 +2,7 @@
 export async function readAnswer(answer: Response): Promise<unknown> {
   const type = answer.headers.get('content-type')
   if (!type) return undefined
-  if (/^text\/(html|event)/.test(type)) throw new Error(`"${type}" is no document`)
+  if (/^text\/(html|event)/.test(type)) throw new Error(`"${type}" is not a document`)
   if (!/json|^text/.test(type)) return answer.blob()
   const text = await answer.text()
   if (type.startsWith('text')) return text

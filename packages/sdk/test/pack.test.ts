@@ -249,7 +249,7 @@ test('equal folders make equal bytes, in whatever order and whenever their files
 test('dropped files whose paths are not relative, or are there twice, are refused', () => {
   const source = (...paths: string[]) => filesSource(paths.map((path) => ({ path, file: new Blob([]) })))
   for (const path of ['/a', '../a', 'a//b', './a', 'a/', ''])
-    expect(() => source(path)).toThrow(`${JSON.stringify(path)} is no relative path`)
+    expect(() => source(path)).toThrow(`${JSON.stringify(path)} is not a relative path`)
   expect(() => source('a/b', 'a/b')).toThrow('"a/b" is there twice')
   expect(() => source('a', 'a/b')).toThrow('"a" is there twice')
 })

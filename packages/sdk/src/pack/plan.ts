@@ -146,7 +146,7 @@ class Planner {
     else if (kind === 'file' || kind === 'link') this.files.set(path, entry)
     else if (kind === 'folder')
       await this.walk(path, named ? (path.split('/').includes(MODULES) ? 'installed' : 'whole') : walk)
-    else await this.leave(entry, 'is no file, folder or link that can be read')
+    else await this.leave(entry, 'is not a readable file, folder or link')
   }
 
   /** Packs `node_modules`. */

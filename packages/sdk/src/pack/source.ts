@@ -53,7 +53,7 @@ export function filesSource(files: Iterable<DroppedFile>): PackSource {
   for (const { path, file, isExecutable = false } of files) {
     const segments = path.split('/')
     if (segments.some((segment) => ['', '.', '..'].includes(segment)))
-      throw new TypeError(`${JSON.stringify(path)} is no relative path`)
+      throw new TypeError(`${JSON.stringify(path)} is not a relative path`)
     for (let n = 1; n < segments.length; n++) put({ kind: 'folder', path: segments.slice(0, n).join('/') })
     put({ kind: 'file', path, bytes: file.size, isExecutable, open: () => contentOf(file) })
   }
