@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { and, desc, eq, like } from 'drizzle-orm'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { WebSocket } from 'ws'
 import { visit } from '../../../test/deploy.ts'
 import { logOf, newDeployment, untilEnded } from '../../../test/deployments.ts'
@@ -792,6 +792,9 @@ describe('the platform from inside', () => {
     })
     expect(put.status).toBe(200)
 
+    // A second request would start a second slot if it came before the first one's end.
+    await setQuota(platform.api, ana.organizationId, 'function_slots', 1)
+    onTestFinished(() => setQuota(platform.api, ana.organizationId, 'function_slots', null))
     const { id, host } = await ofFunction(usesStorage)
     const own = JSON.parse((await visit(platform, host, '/?bucket=own-production')).text) as Record<
       string,
