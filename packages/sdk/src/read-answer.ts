@@ -2,7 +2,7 @@
 export async function readAnswer(answer: Response): Promise<unknown> {
   const type = answer.headers.get('content-type')
   if (!type) return undefined
-  if (/^text\/(html|event)/.test(type)) throw new Error(`"${type}" is not a document`)
+  if (/^text\/(html|event)/.test(type)) throw new Error(`"${type}" is not JSON`)
   if (!/json|^text/.test(type)) return answer.blob()
   const text = await answer.text()
   if (type.startsWith('text')) return text
@@ -10,6 +10,6 @@ export async function readAnswer(answer: Response): Promise<unknown> {
     return JSON.parse(text)
   } catch {
     // The parser's own error quotes the text, which may hold a secret.
-    throw new Error('no document')
+    throw new Error('not JSON')
   }
 }

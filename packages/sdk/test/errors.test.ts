@@ -85,7 +85,7 @@ test.each<[string, Behaviour, object]>([
 
 test('a page in the place of an answer is an error that names its type', async () => {
   const error = await failed((response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<p>Sign in'))
-  expect(error.message).toContain('"text/html" is not a document')
+  expect(error.message).toContain('"text/html" is not JSON')
 })
 
 test('each guard knows its failure and no other', async () => {
