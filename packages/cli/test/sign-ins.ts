@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { type Person, startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { approveDevice } from '@platform/testkit/approve-device'
+import { commandLineClient } from '../../../services/idp/src/commands/init.ts'
 import { createClient } from '../../../services/idp/src/features/clients/clients.ts'
 import type { Profile } from '../src/profiles.ts'
 import { type Ended, type Given, newTerminal, type Terminal } from './terminal.ts'
@@ -10,15 +11,7 @@ export async function startPlatformForSignIns(
   options: Parameters<typeof startPlatform>[0] = {},
 ): Promise<TestPlatform> {
   const server = await startPlatform(options)
-  await createClient(server.idp, {
-    id: '0198c0de-0000-7000-8000-0000000000c1',
-    name: 'Platform CLI',
-    kind: 'public',
-    redirectUris: ['http://127.0.0.1/callback'],
-    grants: ['authorization_code', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code'],
-    scopes: '*',
-    isFirstParty: true,
-  })
+  await createClient(server.idp, commandLineClient)
   return server
 }
 

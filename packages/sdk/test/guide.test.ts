@@ -7,6 +7,7 @@ import { Browser } from '@platform/testkit/browser'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { deploy, visit } from '../../../services/api/test/deploy.ts'
 import { newKey, newOwner, storeObject, tokenOf } from '../../../services/api/test/scenario.ts'
+import { commandLineClient } from '../../../services/idp/src/commands/init.ts'
 import { createClient } from '../../../services/idp/src/features/clients/clients.ts'
 import { bundle } from './bundle.ts'
 import { guidePath, type GuidePrograms, type RunOptions, writePrograms } from './guide-programs.ts'
@@ -16,16 +17,7 @@ let server: TestPlatform
 beforeAll(async () => {
   guide = await writePrograms()
   server = await startPlatform({ hasWorker: true })
-  // As every installation has it.
-  await createClient(server.idp, {
-    id: '0198c0de-0000-7000-8000-0000000000c1',
-    name: 'Platform CLI',
-    kind: 'public',
-    redirectUris: ['http://127.0.0.1/callback'],
-    grants: ['authorization_code', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code'],
-    scopes: '*',
-    isFirstParty: true,
-  })
+  await createClient(server.idp, commandLineClient)
 })
 afterAll(async () => {
   await guide.close()

@@ -6,6 +6,7 @@ import { unless } from '@platform/test-runner/task-meta'
 import { approveDevice } from '@platform/testkit/approve-device'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { commandLineClient } from '../../idp/src/commands/init.ts'
 import { createClient } from '../../idp/src/features/clients/clients.ts'
 import { openShellSession, type ShellSession } from './shell-session.ts'
 
@@ -46,16 +47,7 @@ describe('docs/api-by-curl.md', unless(obstacle), () => {
   let shell: ShellSession
   beforeAll(async () => {
     platform = await startPlatform({ hasWorker: true })
-    // As every installation has it.
-    await createClient(platform.idp, {
-      id: '0198c0de-0000-7000-8000-0000000000c1',
-      name: 'Platform CLI',
-      kind: 'public',
-      redirectUris: ['http://127.0.0.1/callback'],
-      grants: ['authorization_code', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code'],
-      scopes: '*',
-      isFirstParty: true,
-    })
+    await createClient(platform.idp, commandLineClient)
     folder = await mkdtemp(join(tmpdir(), 'curl-guide-'))
     shell = openShellSession(folder)
   })

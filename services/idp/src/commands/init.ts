@@ -7,8 +7,8 @@ import { makeResetLink } from '../features/password/reset-password.ts'
 const ordinary = { kind: 'public', scopes: '*', isFirstParty: true } as const
 const webGrants = ['authorization_code', 'refresh_token']
 
-/** The ids are those of the embedded platform, so that a command-line tool has the same client id at every deployment. */
-const commandLine: NewClient & { id: string } = {
+/** The command line's client. Its id is that of the embedded platform, so that it is the same at every installation. */
+export const commandLineClient: NewClient & { id: string } = {
   ...ordinary,
   id: '0198c0de-0000-7000-8000-0000000000c1',
   name: 'Platform CLI',
@@ -45,7 +45,7 @@ export const initCommand: Command<Deps> = {
     const email = requireOption(args, 'email')
     const consoleUrl = readConsoleUrl(args.option('console-url'))
     const clients = []
-    for (const client of [commandLine, ...(consoleUrl === undefined ? [] : [consoleAt(consoleUrl)])]) {
+    for (const client of [commandLineClient, ...(consoleUrl === undefined ? [] : [consoleAt(consoleUrl)])]) {
       const { isNew } = await ensureClient(deps, client)
       clients.push({ id: client.id, name: client.name, isNew })
     }
