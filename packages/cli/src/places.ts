@@ -1,3 +1,4 @@
+import { basename } from 'node:path'
 import {
   all,
   type Application,
@@ -127,7 +128,7 @@ export async function chooseApplication(
 
 const nameOf = ({ name, organization }: Application): string => `${name} of ${organization.name}`
 
-export const nameOfFolder = (folder: string): string => folder.split('/').findLast((part) => part !== '') ?? 'app'
+export const nameOfFolder = (folder: string): string => basename(folder) || 'app'
 
 async function findLink(context: Context, folder: string): Promise<Project | undefined> {
   return ((await findProject(folder)) ?? (await findProject(context.world.cwd)))?.project

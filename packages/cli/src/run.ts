@@ -10,7 +10,7 @@ const SCHEMA_VERSION = 1
 
 /** Flags that hold before the line could be read. */
 function settingsBefore(argv: readonly string[]): Settings {
-  const [own] = [argv.slice(0, argv.includes('--') ? argv.indexOf('--') : undefined)]
+  const own = argv.slice(0, argv.includes('--') ? argv.indexOf('--') : undefined)
   return {
     json: own.includes('--json'),
     quiet: own.includes('--quiet'),

@@ -71,9 +71,9 @@ export async function inspect(context: Context, typedId: string): Promise<Outcom
   const platform = await context.platform()
   const [deployment, files, functions, crons] = await Promise.all([
     getDeployment(platform, { id }, context.call),
-    take(all(listDeploymentFiles, platform, { id }, context.call), undefined),
-    take(all(listDeploymentFunctions, platform, { id }, context.call), undefined),
-    take(all(listCrons, platform, { id }, context.call), undefined),
+    take(all(listDeploymentFiles, platform, { id }, context.call)),
+    take(all(listDeploymentFunctions, platform, { id }, context.call)),
+    take(all(listCrons, platform, { id }, context.call)),
   ])
   const { environment, url, failureReason, sizeBytes, variables, createdAt } = deployment
   const facts: [string, string | undefined][] = [

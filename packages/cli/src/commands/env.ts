@@ -174,8 +174,8 @@ async function valueOf(context: Context, { key, value, fromFile, sensitive }: Se
     const { askForSecret } = await import('../ask.ts')
     return askForSecret(context, `The value of ${key}`)
   }
-  const isGiven = world.stdin.isTTY !== true
-  if (!isGiven) context.needInput(`The value of ${key} is missing: give it on stdin or by --from-file`, [])
+  if (world.stdin.isTTY === true)
+    context.needInput(`The value of ${key} is missing: give it on stdin or by --from-file`, [])
   const bytes = await readStdin(context)
   const text = decoded(`The value of ${key}`, bytes)
   if (text === '')

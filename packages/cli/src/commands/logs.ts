@@ -18,6 +18,7 @@ import {
   streamRuntimeLogs,
 } from '@platform/sdk'
 import type { Context, EnvironmentSlug } from '../context.ts'
+import { interrupted } from '../interrupted.ts'
 import { CommandFailure, type Outcome, refuse, goOn } from '../outcome.ts'
 import { filtered, take } from '../lists.ts'
 import { checkId, reachPlace } from '../places.ts'
@@ -71,7 +72,7 @@ async function followed<T>(context: Context, events: AsyncIterable<T>, show: (ev
   } catch (error) {
     // Ctrl-C is how a person ends it.
     if (!context.world.signal.aborted) throw error
-    throw new CommandFailure(context.world.signal.reason === 'SIGTERM' ? 'terminated' : 'interrupted', 'Interrupted')
+    throw interrupted(context.world.signal)
   }
 }
 
@@ -104,7 +105,7 @@ async function buildLog(
     output.event({ ...line, level: line.type, type: 'log' }, `${mark}${line.message}`)
   }
   if (!goesOn) {
-    const wanted = (await take(all(listBuildLogs, platform, { id, limit: 1_000 }, call), undefined)).filter(isWanted)
+    const wanted = (await take(all(listBuildLogs, platform, { id, limit: 1_000 }, call))).filter(isWanted)
     for (const line of limit === undefined ? wanted : wanted.slice(-limit)) show(line)
   } else
     await followed(
@@ -197,7 +198,7 @@ async function runtimeLog(context: Context, options: LogsOptions): Promise<Outco
   return counted(lines, 0)
 }
 
-/** Tells whether a deployment is one of an environment. undefined: any is. */
+/** Tells whether a deployment is one of an environment; always true without one. */
 function environmentCheck(
   context: Context,
   environment: EnvironmentSlug | undefined,
