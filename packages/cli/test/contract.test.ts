@@ -24,7 +24,7 @@ afterAll(() => server.close())
 
 const refused = expect.objectContaining({ status: 'error' })
 
-describe('each command prints one document that its schema describes', () => {
+describe('--json', () => {
   const deployed: string[] = []
   /** Command lines in the order in which a person would type them. */
   const lines: [command: string, line: () => string, stdin?: string][] = [
@@ -59,7 +59,7 @@ describe('each command prints one document that its schema describes', () => {
     ['logout', () => 'logout'],
   ]
   const made: Ended[] = []
-  test('where it succeeds', { timeout: 60_000 }, async () => {
+  test('each command that succeeds prints one document that its schema describes', { timeout: 60_000 }, async () => {
     for (const [command, line, stdin] of lines) {
       const ended = await terminal.json(line(), { cwd: site, ...(stdin !== undefined && { stdin }) })
       made.push(ended)
@@ -69,7 +69,7 @@ describe('each command prints one document that its schema describes', () => {
     }
   })
 
-  test('where nobody is signed in', async () => {
+  test('each command that fails prints one document that its schema describes', async () => {
     const nobody = await newTerminal(server)
     await nobody.folder('site', { 'index.html': '', '.env.local': '' })
     const id = '0199a3f0-5b7c-7cc0-9d3f-2f6f5c1b7a10'
@@ -122,7 +122,7 @@ describe('each command prints one document that its schema describes', () => {
     expect(known.map(({ command }) => command).filter((command) => !covered.has(command))).toEqual([])
   })
 
-  test('of commands that there are', () => {
+  test('there is a schema for each command, and for no other', () => {
     expect(schemas.commands.toSorted()).toEqual(known.map(({ command }) => command).toSorted())
   })
 })
@@ -136,7 +136,7 @@ test('a schema refuses a document that lacks a member, has one of another type, 
   expect(schemas.check('open', { status: 'error' })).not.toEqual([])
 })
 
-describe('what is mistyped is named with what was meant, and exits with 2', () => {
+describe('a mistake', () => {
   test.each([
     ['delpoy', 'deploy'],
     ['env sett A b', 'set'],
@@ -149,7 +149,7 @@ describe('what is mistyped is named with what was meant, and exits with 2', () =
     ['api GET /organisations', '/organizations'],
     ['api GET /applications?organisationId=x', 'organizationId'],
     ['help deplyo', 'deploy'],
-  ])('%s', async (line, meant) => {
+  ])('%s is 2 and names what was meant', async (line, meant) => {
     const ended = await terminal.json(line)
     expect([ended.code, ended.document.reason]).toEqual([2, 'usage'])
     expect(ended.document.message).toMatch(new RegExp(`Did you mean ${meant.replaceAll('/', '\\/')}\\?`))
@@ -182,14 +182,14 @@ describe('what is mistyped is named with what was meant, and exits with 2', () =
     'whoami --url ftp://example.com',
     'whoami --url http://user:password@example.com',
     'whoami --profile ../other',
-  ])('%s', async (line) => {
+  ])('%s is 2', async (line) => {
     const { code, document } = await terminal.json(line, { cwd: site })
     expect([code, document.reason, document.status]).toEqual([2, 'usage', 'error'])
   })
 })
 
 describe('help', () => {
-  test('goes to stdout, with the exit codes, for each command', async () => {
+  test('--help of each command goes to stdout, with the exit codes', async () => {
     for (const { command } of known) {
       const { code, stdout, stderr } = await terminal.run([...command.split(' '), '--help'])
       expect([command, code, stderr]).toEqual([command, 0, ''])
@@ -199,12 +199,12 @@ describe('help', () => {
     }
   })
 
-  test('without a command is the help of all', async () => {
+  test('platform without a command shows the help of all', async () => {
     const { code, stdout } = await terminal.run('')
     expect([code, stdout]).toEqual([0, (await terminal.run('--help')).stdout])
   })
 
-  test('as JSON has every exit code with its reasons', () => {
+  test('help --json has every exit code with its reasons', () => {
     expect(listed.map(({ code, meaning }) => [String(code), meaning])).toEqual(Object.entries(exitCodes))
     expect(listed.flatMap(({ reasons: named }) => named).toSorted()).toEqual(Object.keys(reasons).toSorted())
   })

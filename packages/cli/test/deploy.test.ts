@@ -95,8 +95,8 @@ const runAsPrinted = (ended: Ended, index: number, given?: Given): Promise<Ended
 /** What is printed in `next`, without the flag that asks for it. */
 const nextOf = ({ document }: Ended): string[] => document.next.map(({ command }) => command.replace(' --json', ''))
 
-describe('a folder', () => {
-  test('of pages is served at the last line of stdout, and the rollback that the next one names goes back, with its variables', async () => {
+describe('deploy of a folder', () => {
+  test('a deployed folder is served at the last line of stdout, and the rollback that the next one names goes back, with its variables', async () => {
     const { cwd, applicationId } = await newProject({ 'index.html': 'one', '.env': 'SECRET=1' })
     const label = `shop-${unique()}`
     await terminal.run(`hostname set ${label}`, { cwd })
@@ -136,7 +136,7 @@ describe('a folder', () => {
     expect(await pageOf(document.data.url, `/${names.at(-1)}`)).toBe(contentOf(count - 1))
   })
 
-  test('that was built is sent by --prebuilt without anything else, though .gitignore names it', async () => {
+  test('--prebuilt sends what was built and nothing else, though .gitignore names it', async () => {
     const { cwd } = await newProject({
       '.gitignore': '.vercel\n',
       'package.json': JSON.stringify({ scripts: { build: 'exit 1' } }),
@@ -156,7 +156,7 @@ describe('a folder', () => {
     expect(await pageOf(document.data.url)).toBe('built here')
   })
 
-  test('of a git checkout is deployed as it is, changes too, with its commit and without what signs in to its repository', async () => {
+  test('a git checkout is deployed as it is, changes too, with its commit and without what signs in to its repository', async () => {
     const { cwd } = await newProject({ 'index.html': 'committed', '.gitignore': '/.platform/\n' })
     const git = async (...args: string[]): Promise<string> =>
       (
@@ -188,7 +188,7 @@ describe('a folder', () => {
     expect(shown).not.toContain('t0ken')
   })
 
-  test('that was killed while it was sent is deployed by the same command', async () => {
+  test('the same command deploys a folder after a kill while it was sent', async () => {
     const { cwd } = await newProject({ 'index.html': 'whole' })
     // Its first part is sent, and it comes no further.
     const holding = `const send = globalThis.fetch
@@ -214,9 +214,9 @@ describe('a folder', () => {
   })
 })
 
-describe('a build', { ...unless(obstacle), timeout: 120_000 }, () => {
+describe('deploy of source', { ...unless(obstacle), timeout: 120_000 }, () => {
   const nothingToInstall = JSON.stringify({ installCommand: '' })
-  test('of source is shown line by line, and what it made is served', async () => {
+  test('a build is shown line by line, and what it made is served', async () => {
     const { cwd } = await newProject({
       'package.json': JSON.stringify({ scripts: { build: 'node build.cjs' } }),
       'vercel.json': nothingToInstall,
@@ -230,7 +230,7 @@ describe('a build', { ...unless(obstacle), timeout: 120_000 }, () => {
     expect(stderr).toMatch(/^BUILDING$[^]*^Pages: 1$[^]*^ACTIVE$/m)
   })
 
-  test('that fails is 6 with the reason, the line that matters and the command that shows all', async () => {
+  test('a build that fails is 6 with the reason, the line that matters and the command that shows all', async () => {
     const { cwd } = await newProject({
       'package.json': JSON.stringify({ scripts: { build: 'echo There is no page >&2; exit 1' } }),
       'vercel.json': nothingToInstall,
@@ -253,7 +253,7 @@ describe('a build', { ...unless(obstacle), timeout: 120_000 }, () => {
 })
 
 describe('Ctrl-C', () => {
-  test('while it is sent cancels the deployment', async () => {
+  test('Ctrl-C while a deployment is sent cancels it', async () => {
     const { cwd } = await newProject({ 'index.html': 'never' })
     for (const [signal, exit] of [
       ['SIGINT', 130],
@@ -271,7 +271,7 @@ describe('Ctrl-C', () => {
     }
   })
 
-  test('while it is built says that the build goes on, which it does', async () => {
+  test('Ctrl-C during a build says that the build goes on, which it does', async () => {
     const { cwd } = await newProject({ 'index.html': 'later' })
     const ending = new AbortController()
     const [ended, statusThen] = await server.api.db.transaction(async (tx) => {
@@ -295,7 +295,7 @@ describe('Ctrl-C', () => {
 })
 
 describe('before anything is sent', () => {
-  test('a file over the limit is named with it', async () => {
+  test('a file over the limit is named with it before anything is sent', async () => {
     const { cwd } = await newProject({ 'index.html': '', 'big.bin': '' })
     await truncate(join(cwd, 'big.bin'), 101 * 1_024 ** 2)
     const { sent, fetch: recorded } = recordingFetch()
@@ -322,7 +322,7 @@ describe('before anything is sent', () => {
     expect(refused.document.message).toBe('The request body is larger than 10000 bytes: the deployment was cancelled')
   })
 
-  test('--dry-run lists what would be, without a request and without a sign-in', async () => {
+  test('deploy --dry-run lists what would be sent, without a request and without a sign-in', async () => {
     const nobody = await newTerminal(server)
     const cwd = await nobody.folder('site', { 'index.html': 'hello', 'a/b.txt': '', '.env': '' })
     const none = () => Promise.reject(new Error('Something was sent'))
@@ -358,7 +358,7 @@ describe('before anything is sent', () => {
   })
 })
 
-describe('an API key', () => {
+describe('deploy with an API key', () => {
   const scopes = ['network:deployments:trigger', 'network:deployments:read']
   let env: Record<string, string>
   let machine: Terminal
@@ -370,7 +370,7 @@ describe('an API key', () => {
     cwd = await machine.folder('site', { 'index.html': 'from CI' })
   })
 
-  test('with two scopes deploys to its application, which nobody has to name, and asks for no quota', async () => {
+  test('an API key with two scopes deploys to its application, which nobody has to name, and asks for no quota', async () => {
     const { sent, fetch: recorded } = recordingFetch()
     const { code, document } = await machine.json('deploy', { cwd, env, fetch: recorded })
     expect([code, document.data.applicationId]).toEqual([0, owner.applicationId])
@@ -379,7 +379,7 @@ describe('an API key', () => {
     expect(sent.filter((each) => each.includes('quota'))).toEqual([])
   })
 
-  test('reaches no other one: --app and the link of a folder that name it are 4, with both ids', async () => {
+  test('an API key reaches no other application: --app and the link of a folder that name one are 4, with both ids', async () => {
     const { id, slug } = await newApplication()
     const linked = await machine.folder('linked', {
       'index.html': '',
@@ -402,8 +402,8 @@ describe('an API key', () => {
   })
 })
 
-describe('a folder that is linked to nothing', () => {
-  test('is 8 where nobody can be asked, and every command that goes on does', async () => {
+describe('a folder without a link', () => {
+  test('deploy of an unlinked folder is 8 where nobody can be asked, and each command that it names goes on', async () => {
     const other = await newOwner(server)
     const machine = await signedInTerminal(server, other.person)
     const cwd = await machine.folder('my shop', { 'index.html': 'linked' })
@@ -424,7 +424,7 @@ describe('a folder that is linked to nothing', () => {
     expect(deployed.document.data.applicationId).toBe(made[1]?.document.data.applicationId)
   })
 
-  test('asks in a terminal, links what was chosen or made, and does not ask again', async () => {
+  test('deploy of an unlinked folder asks in a terminal, links what was chosen or made, and does not ask again', async () => {
     const other = await newOwner(server)
     const second = await newApplication(other)
     const machine = await signedInTerminal(server, other.person)
@@ -464,7 +464,7 @@ describe('a folder that is linked to nothing', () => {
     expect(left.code).toBe(130)
   })
 
-  test('is linked once, however often, and unlinked', async () => {
+  test('a folder is linked once, however often link runs, and unlinked', async () => {
     const cwd = await terminal.folder(`twice-${unique()}`, { '.gitignore': 'dist' })
     const first = await terminal.json(`link --app ${owner.applicationId}`, { cwd })
     expect(first.document.data.files).toEqual([join(cwd, '.platform/project.json'), join(cwd, '.gitignore')])
@@ -476,7 +476,7 @@ describe('a folder that is linked to nothing', () => {
     expect((await terminal.json('deploy', { cwd })).code).toBe(8)
   })
 
-  test('is not deployed to an application out of reach, by --app or by its link', async () => {
+  test('a folder is not deployed to an application out of reach, by --app or by its link', async () => {
     const stranger = await newOwner(server)
     const linked = await terminal.folder(`strange-${unique()}`, {
       'index.html': '',
@@ -494,7 +494,7 @@ describe('a folder that is linked to nothing', () => {
     }
   })
 
-  test('by a slug that two organizations have is 2, and every command that goes on does', async () => {
+  test('deploy to a slug that two organizations have is 2, and each command that it names goes on', async () => {
     const second = await newOwner(server, owner.person)
     const name = `Twin ${unique()}`
     const twins = [await newApplication(owner, name), await newApplication(second, name)]
@@ -519,7 +519,7 @@ describe('deployments', () => {
       ids.push(await newDeployment(applicationId, environment))
   })
 
-  test('are listed newest first, by environment, by status and as many as wanted', async () => {
+  test('deployments are listed newest first, by environment, by status and as many as wanted', async () => {
     const listed = async (flags: string) => {
       const { code, document } = await terminal.json(`deployments ${flags}`, { cwd })
       expect(code).toBe(0)
@@ -536,7 +536,7 @@ describe('deployments', () => {
     expect((await terminal.run('deployments --status FAILED', { cwd })).stdout).toBe('There is no deployment\n')
   })
 
-  test('are promoted, and gone back from to the one before, named with its time', async () => {
+  test('promote serves a deployment, and rollback goes to the one before, named with its time', async () => {
     const [first = '', preview = '', second = ''] = ids
     const back = await terminal.run('rollback', { cwd })
     expect([back.code, back.stdout]).toEqual([
@@ -560,7 +560,7 @@ describe('deployments', () => {
     expect((await terminal.json(`rollback ${preview}`, { cwd })).document.data.environment).toBe('preview')
   })
 
-  test('that were retired are passed over, and cannot be promoted', async () => {
+  test('rollback passes over retired deployments, which cannot be promoted', async () => {
     const project = await newProject({ 'index.html': '' })
     const made: string[] = []
     for (let n = 0; n < 3; n++) made.push(await newDeployment(project.applicationId))
@@ -577,7 +577,7 @@ describe('deployments', () => {
     )
   })
 
-  test('of another application are refused with both ids', async () => {
+  test('rollback to a deployment of another application is refused with both ids', async () => {
     const { code, document } = await terminal.json(`rollback ${ids[0]} --app ${owner.applicationId}`, { cwd })
     expect([code, document.message]).toEqual([
       2,
@@ -585,7 +585,7 @@ describe('deployments', () => {
     ])
   })
 
-  test('of somebody else are 4 for every command', async () => {
+  test('a deployment of somebody else is 4 for every command', async () => {
     const stranger = await signedInTerminal(server, (await newOwner(server)).person)
     for (const command of ['inspect', 'promote', 'cancel', 'open', 'logs', 'logs --build', 'logs --requests']) {
       const [name = '', ...flags] = command.split(' ')
@@ -594,7 +594,7 @@ describe('deployments', () => {
     }
   })
 
-  test('are inspected with their files, opened in a browser where there is one, and not cancelled once they are active', async () => {
+  test('deployments are inspected with their files, opened in a browser where there is one, and not cancelled once they are active', async () => {
     const [id = ''] = ids
     const { document } = await terminal.json(`inspect ${id}`)
     expect(document.data).toMatchObject({ id, files: [{ path: 'index.html' }], functions: [], crons: [] })
@@ -616,7 +616,7 @@ describe('deployments', () => {
     expect([cancelled.code, cancelled.document.reason]).toEqual([5, 'conflict'])
   })
 
-  test('need their scopes, and a sign-in without one is 3 and told which', async () => {
+  test('commands of deployments need their scopes, and a sign-in without one is 3 and told which', async () => {
     const [looks, deploys, lists] = [
       'network:deployments:read',
       'network:deployments:trigger',

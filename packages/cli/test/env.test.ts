@@ -102,7 +102,7 @@ test.each([
   ['1A=1', 'Line 1: expected KEY=value'],
   ['A=1\nB="open\n', 'Line 2: the value of B has no closing "'],
   ['A="1" 2', 'Line 1: there is more behind the value of A'],
-])('what is no variable is named by its line: %j', (text, message) => {
+])('a line that is not a variable is named: %j', (text, message) => {
   expect(() => parseDotenv(text)).toThrow(message)
 })
 
@@ -138,7 +138,7 @@ test(
 
 describe('env set', () => {
   test.each(['', '\n', 'two\nlines', '\'"`$\\', 'é\u2028\r\n'])(
-    'keeps what stdin and files hold byte for byte: %j',
+    'env set keeps what stdin and files hold byte for byte: %j',
     async (value) => {
       const { cwd, applicationId } = await newProject({ value })
       const lines =
@@ -151,7 +151,7 @@ describe('env set', () => {
     },
   )
 
-  test('changes the variable that is there, also one that somebody creates meanwhile, and says which layer', async () => {
+  test('env set changes the variable that is there, also one that somebody creates meanwhile, and says which layer', async () => {
     const { cwd, applicationId } = await newProject()
     const first = await terminal.json('env set LEVEL a', { cwd })
     const second = await terminal.json('env set LEVEL=b', { cwd })
@@ -176,7 +176,7 @@ describe('env set', () => {
     expect([raced.code, raced.document.data.value]).toEqual([0, 'mine'])
   })
 
-  test('shows a sensitive value to nobody, and takes it on stdin or from a file alone', async () => {
+  test('env set shows a sensitive value to nobody, and takes it on stdin or from a file alone', async () => {
     const { cwd } = await newProject({ secret: 'canary-of-a-file' })
     const refused = await terminal.json('env set PASSWORD canary-in-the-command --sensitive', { cwd })
     expect([refused.code, refused.stdout]).toEqual([2, expect.not.stringContaining('canary')])
@@ -186,7 +186,7 @@ describe('env set', () => {
     expect(listed.document.data).toMatchObject([{ key: 'PASSWORD', value: null, sensitive: true }])
   })
 
-  test('asks for a value in a terminal without showing it, and elsewhere says how it is given', async () => {
+  test('env set asks for a value in a terminal without showing it, and elsewhere says how it is given', async () => {
     const { cwd, applicationId } = await newProject()
     const asked = await terminal.run('env set TYPED', { cwd, isTerminal: true, stdin: 'canary\r' })
     expect([asked.code, asked.stderr]).toEqual([0, expect.not.stringContaining('canary')])
@@ -198,7 +198,7 @@ describe('env set', () => {
     expect((await terminal.run(next?.command.replace('platform ', '') ?? '', { cwd })).code).toBe(0)
   })
 
-  test('refuses a value that is too long, no UTF-8 or holds a NUL, before a request', async () => {
+  test('env set refuses a value that is too long, not UTF-8 or holds a NUL, before a request', async () => {
     const { cwd } = await newProject({ long: 'x'.repeat(65_537), bytes: Buffer.from([0xff]), nul: 'a\0b' })
     const send = (): never => {
       throw new Error('nothing is sent')
@@ -226,7 +226,7 @@ describe('env push', () => {
     )
   }
 
-  test('deletes nothing without --prune, with it nothing that is sensitive or of another layer, and asks first', async () => {
+  test('env push deletes nothing without --prune, with it nothing that is sensitive or of another layer, and asks first', async () => {
     const { cwd, applicationId } = await newProject({ '.env.local': 'KEPT=new\nADDED=1\n' })
     const set = async (key: string, value: string, more: object) =>
       server.call(owner.token, `POST /applications/${applicationId}/env-vars`, { key, value, ...more })
@@ -258,7 +258,7 @@ describe('env push', () => {
     expect(await layerOf(applicationId)).toEqual({ ...others, 'Preview/KEPT': 'new', 'Preview/ADDED': '1' })
   })
 
-  test('sends nothing of a file with a name that is none, and names it', async () => {
+  test('env push sends nothing of a file with a bad name, and names it', async () => {
     for (const [text, message] of [
       ['A=1\n1B=2\n', 'Line 2'],
       ['PLATFORM_TOKEN=1\n', 'reserved'],
@@ -275,7 +275,7 @@ describe('env push', () => {
 })
 
 describe('env pull', () => {
-  test('says how many sensitive ones are missing, and writes for its owner alone what was readable by all before', async () => {
+  test('env pull says how many sensitive ones are missing, and writes for its owner alone what was readable by all before', async () => {
     const { cwd, applicationId } = await newProject({ '.env.local': 'OLD=1' })
     await chmod(join(cwd, '.env.local'), 0o644)
     const set = (body: object) => server.call(owner.token, `POST /applications/${applicationId}/env-vars`, body)
@@ -297,7 +297,7 @@ describe('env pull', () => {
     expect((await readdir(cwd)).toSorted()).toEqual(['.env.local', '.platform'])
   })
 
-  test('writes through no link', async () => {
+  test('env pull writes through no link', async () => {
     const { cwd } = await newProject({ target: 'untouched' })
     await symlink(join(cwd, 'target'), join(cwd, '.env.local'))
     const { code, document } = await terminal.json('env pull', { cwd })
@@ -324,7 +324,7 @@ test('an API key that holds the scopes of variables needs no other, and no --app
 
 describe('env run', () => {
   test(
-    'gives the command the variables of preview and its exit code, and leaves no file',
+    'env run gives the command the variables of preview, ends with its exit code, and leaves no file',
     { timeout: 30_000 },
     async () => {
       const { cwd, applicationId } = await newProject()
@@ -344,7 +344,7 @@ describe('env run', () => {
     },
   )
 
-  test('passes a signal on, and ends as the command does', { timeout: 30_000 }, async () => {
+  test('env run passes a signal on, and ends as the command does', { timeout: 30_000 }, async () => {
     const { cwd } = await newProject()
     const script =
       "process.on('SIGTERM', () => { console.log('asked to end'); process.exit(7) }); console.log('ready'); setInterval(() => {}, 1000)"
@@ -354,7 +354,7 @@ describe('env run', () => {
     expect(await started.end()).toMatchObject({ code: 7, stdout: 'ready\nasked to end\n' })
   })
 
-  test('says of a program that is not there what it looked for', async () => {
+  test('env run says of a missing program what it looked for', async () => {
     const { cwd } = await newProject()
     const { code, document } = await terminal.run('env run --json -- no-such-program', { cwd }).then((ended) => ended)
     expect([code, document.message]).toEqual([2, 'no-such-program cannot be run: there is no such program'])

@@ -34,8 +34,8 @@ const token = (baseUrl: string) => {
   return `e30.${claims}.e30`
 }
 
-describe('a platform that is not reached is 7 and named', () => {
-  test('where nothing listens', async () => {
+describe('a platform that is not reached', () => {
+  test('a platform where nothing listens is 7 and named', async () => {
     const baseUrl = `http://127.0.0.1:${await freePort()}`
     const env = { PLATFORM_API_URL: baseUrl, PLATFORM_TOKEN: token(baseUrl) }
     const { code, document } = await terminal.json('api GET /organizations', { env })
@@ -48,7 +48,7 @@ describe('a platform that is not reached is 7 and named', () => {
     expect([login.code, login.document.message]).toEqual([7, `${baseUrl} cannot be reached: nothing listens there`])
   })
 
-  test('where nobody answers', async () => {
+  test('a platform that does not answer is 7 and named', async () => {
     const baseUrl = await startSilentServer()
     const env = { PLATFORM_API_URL: baseUrl, PLATFORM_TOKEN: token(baseUrl) }
     const { code, document } = await terminal.json('api GET /organizations', { env, firstAnswerMs: 100 })
@@ -76,7 +76,7 @@ describe('a platform that is not reached is 7 and named', () => {
     },
   )
 
-  test('where it answers 503 after every repetition', async () => {
+  test('a platform that answers 503 to every repetition is 7 and named', async () => {
     const { code, document } = await terminal.json('api GET /organizations', {
       fetch: () =>
         Promise.resolve(Response.json({ error: 'Not now' }, { status: 503, headers: { 'x-request-id': 'r-1' } })),
@@ -119,7 +119,7 @@ test('a rate limit is told, and waited for where somebody watches or it is short
   expect([long.code, long.document.data]).toEqual([9, { status: 429, retryAfterSeconds: 60 }])
 })
 
-describe('each kind of failure has its exit code', () => {
+describe('exit codes', () => {
   const answers: [
     title: string,
     status: number,
@@ -163,7 +163,7 @@ describe('each kind of failure has its exit code', () => {
     ],
     ['a failure of the platform', 500, { error: 'Internal error' }, {}, 7, 'unreachable'],
   ]
-  test.each(answers)('%s', async (_, status, body, headers, code, reason) => {
+  test.each(answers)('%s has its exit code and reason', async (_, status, body, headers, code, reason) => {
     // A 401 ends the sign-in.
     const own = await signedInTerminal(server, owner.person, ['platform:organizations:read'])
     const ended = await own.json('api PATCH /organizations/x/env-vars/y --body {}', {

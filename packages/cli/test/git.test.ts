@@ -51,7 +51,7 @@ test('the repository of a remote is its page, without what signs in', () => {
     expect([remote, repositoryUrl(remote)]).toEqual([remote, url])
 })
 
-test('a remote that is no page is no repository: a path, a program, and what the platform would refuse', () => {
+test('a path, a program and a remote that the platform would refuse name no repository', () => {
   for (const remote of [
     '',
     '/srv/git/shop.git',
@@ -95,7 +95,7 @@ test('a checkout of no branch has none, and its message is cut to 1,000 characte
   expect((await read(ci))?.git).toEqual({ commit: id, branch: 'main', message, isDirty: false })
 })
 
-test('a repository without commits and a folder without one are no checkout, and neither is one without git', async () => {
+test('a repository without commits, a folder without one, and a machine without git give no checkout', async () => {
   const { folder, commit, read } = await newRepository()
   expect(await read()).toBeUndefined()
   await commit('First')

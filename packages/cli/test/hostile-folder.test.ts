@@ -86,8 +86,8 @@ async function newRepository(name: string) {
   }
 }
 
-describe('the configuration of a git checkout runs nothing and asks nobody', () => {
-  test('by watchers, filters, hooks, signatures, pagers, aliases and what it includes', async () => {
+describe('the configuration of a git checkout', () => {
+  test('watchers, filters, hooks, signatures, pagers, aliases and includes of a git checkout run nothing and ask nobody', async () => {
     const { folder, program, git, configure, marks } = await newRepository('settings')
     // A repository in it, with a filter of its own.
     const inner = await terminal.folder('settings/repository/inner', {
@@ -163,24 +163,29 @@ describe('the configuration of a git checkout runs nothing and asks nobody', () 
   test.for([
     ['with "="', Buffer.from('a=b')],
     ['that is not UTF-8', Buffer.from([0xff])],
-  ] as const)('by a filter whose name no argument can have: one %s', async ([, name]) => {
-    const { folder, program, git, configure, marks } = await newRepository(`filter-${name.toString('hex')}`)
-    const put = (before: string, after: string): Buffer =>
-      Buffer.concat([Buffer.from(before), name, Buffer.from(after)])
-    await configure(put('[filter "', `"]\n  clean = ${program} clean\n`))
-    await writeFile(join(folder, '.gitattributes'), put('* filter=', '\n'))
-    expect([await readCheckout(folder, terminal.env), await marks()]).toEqual([undefined, []])
-    await git('status')
-    expect(await marks()).toEqual(['clean'])
-  })
+  ] as const)(
+    'a filter of a git checkout runs nothing where no argument can have its name: one %s',
+    async ([, name]) => {
+      const { folder, program, git, configure, marks } = await newRepository(`filter-${name.toString('hex')}`)
+      const put = (before: string, after: string): Buffer =>
+        Buffer.concat([Buffer.from(before), name, Buffer.from(after)])
+      await configure(put('[filter "', `"]\n  clean = ${program} clean\n`))
+      await writeFile(join(folder, '.gitattributes'), put('* filter=', '\n'))
+      expect([await readCheckout(folder, terminal.env), await marks()]).toEqual([undefined, []])
+      await git('status')
+      expect(await marks()).toEqual(['clean'])
+    },
+  )
 
-  test.for(['ext', 'http'])('by a partial clone that lacks what it would fetch by %s', async (protocol) => {
-    const stranger = await startStranger()
-    const { folder, program, git, configure, marks } = await newRepository(`partial-${protocol}`)
-    const tree = await git('rev-parse', 'HEAD^{tree}')
-    await rm(join(folder, '.git/objects', tree.slice(0, 2), tree.slice(2)))
-    await rm(join(folder, '.git/index'))
-    await configure(`[extensions]
+  test.for(['ext', 'http'])(
+    'a partial clone runs nothing and asks nobody for what it would fetch by %s',
+    async (protocol) => {
+      const stranger = await startStranger()
+      const { folder, program, git, configure, marks } = await newRepository(`partial-${protocol}`)
+      const tree = await git('rev-parse', 'HEAD^{tree}')
+      await rm(join(folder, '.git/objects', tree.slice(0, 2), tree.slice(2)))
+      await rm(join(folder, '.git/index'))
+      await configure(`[extensions]
   partialClone = origin
 [protocol]
   allow = always
@@ -189,12 +194,13 @@ describe('the configuration of a git checkout runs nothing and asks nobody', () 
   promisor = true
   partialCloneFilter = blob:none
 `)
-    await git('config', 'core.repositoryFormatVersion', '1')
-    expect(await readCheckout(folder, terminal.env)).toBeUndefined()
-    expect([await marks(), stranger.requests]).toEqual([[], []])
-    await git('status').catch(() => '')
-    expect(protocol === 'ext' ? await marks() : stranger.requests).not.toEqual([])
-  })
+      await git('config', 'core.repositoryFormatVersion', '1')
+      expect(await readCheckout(folder, terminal.env)).toBeUndefined()
+      expect([await marks(), stranger.requests]).toEqual([[], []])
+      await git('status').catch(() => '')
+      expect(protocol === 'ext' ? await marks() : stranger.requests).not.toEqual([])
+    },
+  )
 })
 
 /** Secrets by their paths; a folder stands for what is in it. */
@@ -326,30 +332,38 @@ test('a name that the platform refuses is refused before anything is sent, and s
   }
 })
 
-describe('a link that is none is refused with what it should be, before any request', () => {
+describe('a bad link', () => {
   const id = '0199a3f0-5b7c-7cc0-9d3f-2f6f5c1b7a10'
   const ids = { organizationId: id, applicationId: id }
   const write = (text: string) => (path: string) => writeFile(path, text)
   const mixed: [name: string, make: (path: string) => Promise<unknown>, found: string][] = [
-    ['an address', write(JSON.stringify({ ...ids, url: 'http://evil.example' })), 'the member "url"'],
+    ['a pair of ids and an address', write(JSON.stringify({ ...ids, url: 'http://evil.example' })), 'the member "url"'],
     [
-      'a member of any name',
+      'a pair of ids and a member of any name',
       write(`{"applicationId":"${id}","organizationId":"${id}","__proto__":{}}`),
       'the member "__proto__"',
     ],
     [
-      'a name of lines',
+      'a pair of ids and a name of lines',
       write(JSON.stringify({ 'a\nServed at http://evil.example': 1, ...ids })),
       String.raw`the member "a\nServed at http://evil.example"`,
     ],
-    ['no JSON', write('applicationId: 1'), 'no JSON'],
-    ['nothing', write(''), 'no JSON'],
+    ['YAML', write('applicationId: 1'), 'no JSON'],
+    ['empty', write(''), 'no JSON'],
     ['an array', write(JSON.stringify([ids])), 'another value'],
     ['null', write('null'), 'another value'],
-    ['a slug', write(JSON.stringify({ ...ids, applicationId: 'acme/shop' })), 'an applicationId that is not a UUID'],
-    ['a number', write(JSON.stringify({ ...ids, organizationId: 1 })), 'an organizationId that is not a UUID'],
+    [
+      'a pair with a slug',
+      write(JSON.stringify({ ...ids, applicationId: 'acme/shop' })),
+      'an applicationId that is not a UUID',
+    ],
+    [
+      'a pair with a number',
+      write(JSON.stringify({ ...ids, organizationId: 1 })),
+      'an organizationId that is not a UUID',
+    ],
     ['one id', write(JSON.stringify({ applicationId: id })), 'an organizationId that is not a UUID'],
-    ['too much', write(`${JSON.stringify(ids)}${' '.repeat(5_000)}`), '5112 bytes'],
+    ['too large', write(`${JSON.stringify(ids)}${' '.repeat(5_000)}`), '5112 bytes'],
     [
       'a symbolic link',
       async (path) => {
@@ -371,25 +385,28 @@ describe('a link that is none is refused with what it should be, before any requ
     return terminal.json('deploy', { cwd })
   }
 
-  test.for(mixed)('%s', async ([name, make, found]) => {
-    const cwd = await terminal.folder(`link ${name}`, { 'index.html': '', 'below/index.html': '' })
-    await mkdir(join(cwd, '.platform'))
-    await make(join(cwd, '.platform/project.json'))
-    const { document } = await refused(cwd)
-    expect(document.message).toBe(
-      `${cwd}/.platform/project.json is not a link to an application: expected { "organizationId", "applicationId" } in a file of yours, found ${found}`,
-    )
-    // In a folder above, too.
-    const above = await terminal.json('deploy', { cwd: join(cwd, 'below') })
-    expect([above.code, above.document.message]).toEqual([2, document.message])
-    const [next] = document.next
-    if (!next) return
-    const ended = await terminal.json(next.command.slice('platform '.length))
-    expect([ended.code, ended.document.data.wasLinked]).toEqual([0, true])
-    expect((await terminal.json('deploy', { cwd })).code).toBe(8)
-  })
+  test.for(mixed)(
+    'a link that is %s is refused with what it should be, before any request',
+    async ([name, make, found]) => {
+      const cwd = await terminal.folder(`link ${name}`, { 'index.html': '', 'below/index.html': '' })
+      await mkdir(join(cwd, '.platform'))
+      await make(join(cwd, '.platform/project.json'))
+      const { document } = await refused(cwd)
+      expect(document.message).toBe(
+        `${cwd}/.platform/project.json is not a link to an application: expected { "organizationId", "applicationId" } in a file of yours, found ${found}`,
+      )
+      // In a folder above, too.
+      const above = await terminal.json('deploy', { cwd: join(cwd, 'below') })
+      expect([above.code, above.document.message]).toEqual([2, document.message])
+      const [next] = document.next
+      if (!next) return
+      const ended = await terminal.json(next.command.slice('platform '.length))
+      expect([ended.code, ended.document.data.wasLinked]).toEqual([0, true])
+      expect((await terminal.json('deploy', { cwd })).code).toBe(8)
+    },
+  )
 
-  test('its folder a symbolic link', async () => {
+  test('a link whose folder is a symbolic link is refused before any request, and what it leads to stays', async () => {
     const elsewhere = await terminal.folder('elsewhere', { '.platform/project.json': projectOf(owner) })
     const cwd = await terminal.folder('linked-elsewhere', { 'index.html': '' })
     await symlink(join(elsewhere, '.platform'), join(cwd, '.platform'))
@@ -399,11 +416,15 @@ describe('a link that is none is refused with what it should be, before any requ
     expect(await readdir(join(elsewhere, '.platform'))).toEqual(['project.json'])
   })
 
-  test('of somebody else', unless(process.getuid?.() === 0 ? undefined : 'giving a file away takes root'), async () => {
-    const cwd = await terminal.folder('foreign', { 'index.html': '', '.platform/project.json': projectOf(owner) })
-    await chown(join(cwd, '.platform/project.json'), 65_534, 65_534)
-    expect((await refused(cwd)).document.message).toContain('in a file of yours, found one of user 65534')
-  })
+  test(
+    'a link of somebody else is refused before any request',
+    unless(process.getuid?.() === 0 ? undefined : 'giving a file away takes root'),
+    async () => {
+      const cwd = await terminal.folder('foreign', { 'index.html': '', '.platform/project.json': projectOf(owner) })
+      await chown(join(cwd, '.platform/project.json'), 65_534, 65_534)
+      expect((await refused(cwd)).document.message).toContain('in a file of yours, found one of user 65534')
+    },
+  )
 })
 
 describe('a platform that answers with escape sequences', () => {
@@ -487,7 +508,7 @@ describe('a platform that answers with escape sequences', () => {
     [`hostname set shop --app ${id}`, 5],
     [`logs ${id} --build --follow`, 6],
     ['api GET /organizations', 0],
-  ] as const)('says nothing to the terminal but text: %s', async ([line, expected]) => {
+  ] as const)('a hostile platform says nothing to the terminal but text: %s', async ([line, expected]) => {
     for (const flags of [{ isTerminal: true }, { isTerminal: false }])
       for (const asked of [[], ['--json']]) {
         const { code, stdout, stderr } = await machine.run([...line.split(' '), '--non-interactive', ...asked], {
@@ -508,7 +529,7 @@ describe('a platform that answers with escape sequences', () => {
     expect(JSON.stringify([document, events])).toContain(JSON.stringify(EVIL).slice(1, -1))
   })
 
-  test('asks in a terminal with text', async () => {
+  test('a question of a hostile platform is text in a terminal', async () => {
     const cwd = await machine.folder('asks')
     const typed = [['Which application is this folder of?', '\u0003']] as const
     const { code, stderr } = await machine.run('link', {

@@ -347,7 +347,7 @@ describe('--browser', () => {
     expect(await whoami(terminal)).toEqual([3])
   })
 
-  test('without a terminal it names the sign-in by code with the same scopes, which goes on to the end', async () => {
+  test('login --browser without a terminal names the sign-in by code with the same scopes, which goes on to the end', async () => {
     const terminal = await newTerminal(server)
     const line = 'login --browser --read-only --scope platform:api_keys:read'
     const needed = await terminal.json(line, { fetch: noRequest })
@@ -363,7 +363,7 @@ describe('--browser', () => {
 })
 
 describe('a credential of the environment', () => {
-  test('keeps login from signing in a person who would not be used', async () => {
+  test('a credential of the environment keeps login from signing in a person who would not be used', async () => {
     const terminal = await newTerminal(server)
     for (const env of [
       { PLATFORM_TOKEN: await person.token(everyScope) },
@@ -378,7 +378,7 @@ describe('a credential of the environment', () => {
     }
   })
 
-  test('is an API key, which whoami names with its application', async () => {
+  test('an API key of the environment is used, and whoami names it with its application', async () => {
     const owner = await newOwner(server)
     const { id, secret } = await newKey(server, owner, ['network:applications:read'])
     const terminal = await signedInTerminal(server, person)
@@ -409,7 +409,7 @@ describe('a credential of the environment', () => {
     expect([lacking.code, lacking.document.reason, lacking.document.next]).toEqual([3, 'scope_missing', []])
   })
 
-  test('is a token, which is good at its own platform until it ends', async () => {
+  test('a token of the environment is good at its own platform until it ends', async () => {
     const terminal = await newTerminal(server)
     const env = { PLATFORM_TOKEN: await person.token(everyScope) }
     expect((await terminal.json('api GET /organizations', { env })).code).toBe(0)
@@ -478,7 +478,7 @@ describe('profiles', () => {
       const sentence = `is not a platform's address: expected one such as http://localhost:4000, found "${address}"`
       const byFlag = await terminal.json(['whoami', '--url', address], { fetch: noRequest })
       expect([byFlag.code, byFlag.document.message]).toEqual([2, `--url ${sentence}`])
-      // An empty variable is none.
+      // An empty variable counts as unset.
       const env = { PLATFORM_API_URL: address }
       const { code, document } = await terminal.json('whoami', { env, fetch: noRequest })
       expect([code, document.message]).toEqual(address === '' ? [0, undefined] : [2, `PLATFORM_API_URL ${sentence}`])
@@ -548,7 +548,7 @@ describe('profiles', () => {
 })
 
 describe('a stored token', () => {
-  test('goes to the platform that it was made for and to no other, whatever that one says', async () => {
+  test('a stored token goes to the platform that it was made for and to no other, whatever that one says', async () => {
     const terminal = await terminalWithSignIn(server, person)
     const stranger = await startHostileServer([
       json(200, { resource: server.apiUrl, authorization_servers: [server.idpUrl], items: [] }),
@@ -566,7 +566,7 @@ describe('a stored token', () => {
     expect(await whoami(terminal)).toEqual([0, person.email])
   })
 
-  test('is renewed by the identity provider that the platform names, and given up if that is another one', async () => {
+  test('a stored token is renewed by the identity provider that the platform names, and given up if that is another one', async () => {
     const terminal = await terminalWithSignIn(server, person)
     const renewedFrom = await generationOf(terminal)
     await endStoredToken(terminal)

@@ -92,7 +92,7 @@ function follow(at: Terminal, line: string, env: Record<string, string> = {}) {
 }
 
 describe('logs', () => {
-  test('shows what Functions print, oldest first, by level, text, request, time and number', async () => {
+  test('logs shows what Functions print, oldest first, by level, text, request, time and number', async () => {
     const site = await newSite()
     const now = server.clock.now().getTime()
     await print(site, ['an hour ago'], { at: new Date(now - 3_600_000) })
@@ -124,7 +124,7 @@ describe('logs', () => {
     expect(shown.stdout).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} api\/checkout ERROR failed\n$/)
   })
 
-  test('shows requests, of one deployment and by id', async () => {
+  test('logs shows requests, of one deployment and by id', async () => {
     const site = await newSite()
     const startedAt = server.clock.now()
     const ids = [newId(), newId()]
@@ -148,7 +148,7 @@ describe('logs', () => {
     expect(text.stdout).toMatch(/^\S+ \S+ 200 GET shop\.apps\.example\.com\/0 \d+ ms\n$/)
   })
 
-  test('of someone else’s deployment, or of one that is not there, is 4', async () => {
+  test('logs of someone else’s deployment, or of one that is not there, is 4', async () => {
     const stranger = await newOwner(server)
     const theirs = await newDeployment(server, stranger, { status: 'ACTIVE' })
     for (const id of [theirs.id, newId()])
@@ -158,7 +158,7 @@ describe('logs', () => {
 })
 
 describe('logs --follow', () => {
-  test('misses no line that is printed between the list and the stream', async () => {
+  test('logs --follow misses no line that is printed between the list and the stream', async () => {
     const site = await newSite()
     let isListed = false
     const leaving = new AbortController()
@@ -177,7 +177,7 @@ describe('logs --follow', () => {
     expect(messagesOf(await ended)).toEqual(['in between'])
   })
 
-  test('says how many requests were lost, and where', async () => {
+  test('logs --follow says how many requests were lost, and where', async () => {
     const site = await newSite()
     const events = [`event: gap\ndata: ${JSON.stringify({ missed: 7, isMore: true })}\n\n`, ': beat\n\n']
     const gapFetch: typeof fetch = async (input, init) =>
@@ -204,7 +204,7 @@ describe('logs --follow', () => {
     }
   })
 
-  test('of a build ends with it, and with 6 if it failed', { timeout: 30_000 }, async () => {
+  test('logs --follow of a build ends with it, and with 6 if it failed', { timeout: 30_000 }, async () => {
     const { applicationId } = await newSite()
     const schemas = await openSchemas()
     const site = await terminal.folder('site', { 'index.html': 'hello' })
@@ -232,7 +232,7 @@ describe('logs --follow', () => {
 
   // The last: the clock that it moves ends the tokens of the others.
   test(
-    'shows each line once through a cut, a restart of the service and the end of the token',
+    'logs --follow shows each line once through a cut, a restart of the service and the end of the token',
     { timeout: 60_000 },
     async () => {
       const site = await newSite()

@@ -20,7 +20,7 @@ afterAll(() => server.close())
 
 const id = '0199a3f0-5b7c-7cc0-9d3f-2f6f5c1b7a10'
 
-describe('a command that lacks its application suggests itself with every flag that was typed', () => {
+describe('a command that lacks its application', () => {
   test.each([
     'deploy --preview --include .env.production --no-wait',
     'deployments --env preview --status FAILED --limit 3',
@@ -36,13 +36,13 @@ describe('a command that lacks its application suggests itself with every flag t
     'env push .env.local --dry-run --prune',
     'hostname get',
     'hostname set my-shop',
-  ])('%s', async (line) => {
+  ])('%s suggests itself with every flag that was typed', async (line) => {
     const cwd = await terminal.folder('unlinked', { 'index.html': 'hello', '.env.local': 'A=1' })
     const { code, document } = await terminal.json(`${line} --profile default`, { cwd })
     expect([code, document.next[0]?.command]).toEqual([8, `platform ${line} --profile default --json --app ${slug}`])
   })
 
-  test('before what is behind a "--"', async () => {
+  test('a command that lacks its application suggests --app before what is behind a "--"', async () => {
     const cwd = await terminal.folder('unlinked')
     const { document } = await terminal.run('env run --json -- npm run dev', { cwd })
     expect(document.next[0]?.command).toBe(`platform env run --json --app ${slug} -- npm run dev`)

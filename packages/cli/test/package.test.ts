@@ -74,28 +74,32 @@ test('two builds of the same sources are equal to the byte', async () => {
     )
 })
 
-describe('platform.mjs runs in an empty folder', () => {
-  test.each(nodes)('on Node $version', { timeout: 30_000 }, async ({ version: of, program: node }) => {
-    const cwd = await terminal.folder(`empty-${of}`)
-    const program = join(cwd, 'platform.mjs')
-    const { body, status } = await server.call(null, 'GET /docs/clients/platform.mjs')
-    expect(status).toBe(200)
-    await writeFile(program, typeof body === 'string' ? body : await readFile(built.program))
-    const run = (...args: string[]) => startProgram(terminal, [node, 'platform.mjs', ...args], { cwd }).end()
-    expect(await run('--version')).toEqual({
-      code: 0,
-      signal: null,
-      stdout: `platform ${await version()}\n`,
-      stderr: '',
-    })
-    const listed = await run('orgs', 'ls', '--json')
-    expect([listed.code, JSON.parse(listed.stdout)]).toMatchObject([
-      0,
-      { status: 'ok', data: [{ id: owner.organizationId }] },
-    ])
-  })
+describe('platform.mjs', () => {
+  test.each(nodes)(
+    'platform.mjs runs in an empty folder on Node $version',
+    { timeout: 30_000 },
+    async ({ version: of, program: node }) => {
+      const cwd = await terminal.folder(`empty-${of}`)
+      const program = join(cwd, 'platform.mjs')
+      const { body, status } = await server.call(null, 'GET /docs/clients/platform.mjs')
+      expect(status).toBe(200)
+      await writeFile(program, typeof body === 'string' ? body : await readFile(built.program))
+      const run = (...args: string[]) => startProgram(terminal, [node, 'platform.mjs', ...args], { cwd }).end()
+      expect(await run('--version')).toEqual({
+        code: 0,
+        signal: null,
+        stdout: `platform ${await version()}\n`,
+        stderr: '',
+      })
+      const listed = await run('orgs', 'ls', '--json')
+      expect([listed.code, JSON.parse(listed.stdout)]).toMatchObject([
+        0,
+        { status: 'ok', data: [{ id: owner.organizationId }] },
+      ])
+    },
+  )
 
-  test('and names itself in what it says to type next, so that it can be typed', async () => {
+  test('platform.mjs names itself in what it says to type next, so that it can be typed', async () => {
     const cwd = await terminal.folder('next')
     await cp(built.program, join(cwd, 'platform.mjs'))
     const run = (...args: string[]) =>
@@ -108,7 +112,7 @@ describe('platform.mjs runs in an empty folder', () => {
     expect([typed.code, JSON.parse(typed.stdout)]).toMatchObject([0, { status: 'ok' }])
   })
 
-  test('and tells an older Node which one it needs', async () => {
+  test('platform.mjs tells an older Node which one it needs', async () => {
     const older =
       'data:text/javascript,Object.defineProperty(process,"versions",{value:{...process.versions,node:"18.20.0"}});Object.defineProperty(process,"version",{value:"v18.20.0"})'
     const ended = await startProgram(terminal, [process.execPath, '--import', older, built.program, 'whoami']).end()
@@ -120,7 +124,7 @@ describe('platform.mjs runs in an empty folder', () => {
     })
   })
 
-  test('and as an executable of its own', async () => {
+  test('platform.mjs is an executable of its own', async () => {
     expect((await stat(built.program)).mode & 0o111).toBe(0o111)
     const ended = await startProgram(terminal, [built.program, '--version'], { env: { PATH } }).end()
     expect(ended.code).toBe(0)
