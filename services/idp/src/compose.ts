@@ -14,6 +14,7 @@ import { createMailSmtp } from './drivers/mail-smtp.ts'
 import { createHashing, type Hashing } from './features/accounts/hashing.ts'
 import { createPasswords } from './features/accounts/passwords.ts'
 import type { Mailer } from './features/mail/mailer.ts'
+import { createSignedMailer } from './features/mail/signed-mailer.ts'
 import { openRefreshKeys } from './features/refresh/refresh-keys.ts'
 
 const migrations = fileURLToPath(new URL('../migrations', import.meta.url))
@@ -21,11 +22,13 @@ const migrations = fileURLToPath(new URL('../migrations', import.meta.url))
 /** Migrates the database to the schema of this code. Safe to repeat, and to run in several processes at once. */
 export const migrate = (config: Config): Promise<void> => runMigrations(config.DATABASE_URL, migrations)
 
-function openMailer({ MAIL_URL: url, mailFrom: from }: Config, now: () => Date, logger: Logger): Mailer | undefined {
+function openMailer(config: Config, now: () => Date, logger: Logger): Mailer | undefined {
+  const { MAIL_URL: url, mailFrom: from, accountUrl } = config
   if (url === undefined) return undefined
-  return url.startsWith('file:')
+  const mailer = url.startsWith('file:')
     ? createMailFolder({ folder: fileURLToPath(url), from, now, logger })
     : createMailSmtp({ url, from })
+  return createSignedMailer(mailer, accountUrl)
 }
 
 /** Replacements for tests; no variable of the environment reaches them. */

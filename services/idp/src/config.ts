@@ -1,3 +1,4 @@
+import { platformName } from '@platform/look/name'
 import { ConfigError, list, origin, readConfig } from '@platform/runtime/config'
 import { serviceVariables } from '@platform/service/service-config'
 import { z } from 'zod'
@@ -36,6 +37,6 @@ export function loadConfig(env: Record<string, string | undefined>): Config {
   return {
     ...config,
     accountUrl: account.href.replace(/\/+$/, ''),
-    mailFrom: config.MAIL_FROM ?? `Platform account <no-reply@${account.hostname}>`,
+    mailFrom: config.MAIL_FROM ?? `${platformName} <no-reply@${account.hostname}>`,
   }
 }

@@ -25,7 +25,7 @@ import type { Endpoint, Handle } from './http/app.ts'
 import { answerMissingPage } from './site/missing-page.ts'
 import type { Page } from './site/page.ts'
 import { scriptEndpoint } from './site/script.ts'
-import { styleEndpoint } from './site/style.ts'
+import { styleEndpoints } from './site/style.ts'
 
 /** The account site, below {account_url}. */
 export const pages: readonly Page[] = [
@@ -56,7 +56,7 @@ export const listEndpoints = (deps: Deps): Endpoint[] => [
 
   ...pages.map((page) => page.mount(deps, { findSession, findMissingProof })),
   scriptEndpoint(deps),
-  styleEndpoint(deps),
+  ...styleEndpoints(deps),
 ]
 
 /** Answers paths that are not on the list. */

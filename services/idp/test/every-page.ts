@@ -4,6 +4,7 @@ import { generateHOTP } from 'oslo/otp'
 import type { BrowserContext, Page } from 'playwright-core'
 import { setClientPolicy } from '../src/features/clients/clients.ts'
 import { addVirtualAuthenticator } from '@platform/testkit/chromium'
+import { addConnections, addSessions } from './crowded-account.ts'
 import { passkeyOptionsOn, SoftAuthenticator } from './soft-authenticator.ts'
 import { linkIn, type TestIdp, type TestPerson } from './start.ts'
 
@@ -130,14 +131,39 @@ export async function walkAccount(walk: Walk): Promise<void> {
   await page.goto(idp.authorizeUrl(strict))
   await look('second-factor, none', page)
 
-  await idp.signedIn(ana)
+  await page.goto(`${idp.url}/sessions`)
+  await look('sessions, this one', page)
+  await addSessions(idp, ana, 2)
   await page.goto(`${idp.url}/sessions`)
   await look('sessions', page)
-  for (let i = 0; i < 11; i++) await idp.signedIn(ana)
+  await addSessions(idp, ana, 197)
   await page.goto(`${idp.url}/sessions`)
   await look('sessions, many', page)
-  await page.getByText(/^\d more sessions$/).click()
+  await page.getByText(/more browsers$/).click()
+  await page.getByText('Chrome on Windows').click()
   await look('sessions, many, open', page)
+
+  const names = [
+    'Console',
+    'ل'.repeat(255),
+    'Notes',
+    '🦆',
+    '<b>Bold</b> & "quoted"',
+    'x'.repeat(255),
+    'Mail',
+    'Maps',
+    'Tool',
+    'Bot',
+  ]
+  const connected = await Promise.all(names.map((name) => idp.client({ name })))
+  await addConnections(idp, ana, connected, { each: 5, scope: EVERY_SCOPE })
+  await page.goto(`${idp.url}/applications`)
+  await look('applications, many', page)
+  await page.getByText(/more applications$/).click()
+  await page.getByText('🦆', { exact: true }).click()
+  await look('applications, many, open', page)
+  await page.goto(`${idp.url}/`)
+  await look('home, full', page)
 
   await page.goto(`${idp.url}/device`)
   await look('device', page)
@@ -162,6 +188,23 @@ export async function walkAccount(walk: Walk): Promise<void> {
   await button(page, 'Sign out').click()
   await page.getByText('signed out of this browser').waitFor()
   await look('sign-out, done', page)
+}
+
+/** Accounts of people with unusual names, and applications with such. */
+export async function walkNames(walk: Walk): Promise<void> {
+  const { idp, context, page, look } = walk
+  const names = [undefined, '🦆', 'x'.repeat(255), 'م'.repeat(255), '<img src=x onerror=alert(1)>']
+  for (const name of names) {
+    await context.clearCookies()
+    const person = await idp.person({ givenName: name, familyName: undefined })
+    await signIn(walk, person)
+    const title = name?.slice(0, 12) ?? 'no name'
+    await look(`home of ${title}`, page)
+    if (name === undefined) continue
+    const client = await idp.client({ name, isFirstParty: false, requester: name })
+    await page.goto(idp.authorizeUrl(client))
+    await look(`consent for ${title}`, page)
+  }
 }
 
 /** Passkeys, the authenticator app, and signing in with it. */

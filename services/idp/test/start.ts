@@ -16,7 +16,7 @@ import { compose, migrate } from '../src/compose.ts'
 import { loadConfig } from '../src/config.ts'
 import type { Deps } from '../src/deps.ts'
 import type { Hashing } from '../src/features/accounts/hashing.ts'
-import { createUser } from '../src/features/accounts/accounts.ts'
+import { createUser, type NewUser } from '../src/features/accounts/accounts.ts'
 import { createClient, type NewClient } from '../src/features/clients/clients.ts'
 import { startHousekeeping } from '../src/roles/housekeeping.ts'
 import { startIdp } from '../src/roles/idp.ts'
@@ -60,7 +60,7 @@ export interface TestIdp {
   holdClock(): () => void
   now(): Date
   client(description?: Partial<NewClient>): Promise<TestClient>
-  person(description?: { emailVerified?: boolean }): Promise<TestPerson>
+  person(description?: Partial<Pick<NewUser, 'emailVerified' | 'givenName' | 'familyName'>>): Promise<TestPerson>
   /** The letters that someone got, oldest first; what is on its way arrives first. */
   allLetters(to: { email: string }): Promise<string[]>
   /** The same without those about new browsers, which each sign-in of a test may cause. */

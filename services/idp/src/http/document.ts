@@ -8,7 +8,7 @@ interface Answer {
   body: Buffer<ArrayBuffer> | undefined
 }
 
-/** A text prepared in advance, the same for everybody. */
+/** An answer prepared in advance, the same for everybody. */
 export interface Document {
   etag: string
   whole: Answer
@@ -16,8 +16,11 @@ export interface Document {
 }
 
 /** Makes a document. type: its media type; cacheControl: the Cache-Control header, letter for letter. */
-export function documentOf(text: string, { type, cacheControl }: { type: string; cacheControl: string }): Document {
-  const body = Buffer.from(text)
+export function documentOf(
+  content: string | Buffer,
+  { type, cacheControl }: { type: string; cacheControl: string },
+): Document {
+  const body = Buffer.from(content)
   const etag = etagOf(body)
   const headers = ['cache-control', cacheControl, 'etag', etag]
   const describing = ['content-type', type, 'content-length', String(body.length)]

@@ -1,10 +1,12 @@
 import { ApiError } from '@platform/errors/api-error'
-import { html } from 'hono/html'
+import { markSvg } from '@platform/look/mark'
+import { platformName } from '@platform/look/name'
+import { html, raw } from 'hono/html'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { Deps } from '../deps.ts'
 import type { Ctx, Endpoint } from '../http/app.ts'
 import { scriptPath } from './script.ts'
-import { stylePath } from './style.ts'
+import { iconPath, stylePath } from './style.ts'
 
 /** Text that `html` has escaped. */
 export type Markup = ReturnType<typeof html>
@@ -53,9 +55,18 @@ interface Shown {
    * callback later. Other pages send one.
    */
   formAction?: string | undefined
-  /** The page offers something that needs the script: passkeys, a show-password button, saving recovery codes. */
+  /** The page offers something that the script does: passkeys, a show-password button, saving recovery codes, times. */
   hasScript?: boolean
+  /** The home of an account or a list in it: wider than a page that asks one thing, with a way to sign out. */
+  isWide?: boolean
 }
+
+const brand = html`${raw(markSvg)}${platformName}`
+const accountHeader = ({ accountUrl }: Pick<Deps, 'accountUrl'>): Markup =>
+  html`<header>
+    <a class="brand" href="${accountUrl}/">${brand}</a>
+    <a href="${accountUrl}/sign-out">Sign out</a>
+  </header>`
 
 /**
  * Answers with a page. From status 400 on, the title shows the status, since screen readers say it first. The page works
@@ -64,28 +75,31 @@ interface Shown {
 export async function answerPage(
   c: Ctx,
   deps: Deps,
-  { title, content, status = 200, formAction, hasScript = false }: Shown,
+  { title, content, status = 200, formAction, hasScript = false, isWide = false }: Shown,
 ): Promise<Response> {
   const csp = [
     "default-src 'none'",
     "style-src 'self'",
+    "font-src 'self'",
+    "img-src 'self'",
     ...(hasScript ? ["script-src 'self'"] : []),
     `form-action 'self'${formAction === undefined ? '' : ` ${formAction}`}`,
     "frame-ancestors 'none'",
     "base-uri 'none'",
   ]
   const page = await html`<!doctype html>
-    <html lang="en">
+    <html lang="en" ${hasScript ? html`data-now="${deps.now().toISOString()}"` : ''}>
       <head>
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
-        <title>${status >= 400 ? 'Problem: ' : ''}${title} – Platform account</title>
+        <title>${status >= 400 ? 'Problem: ' : ''}${title} – ${platformName}</title>
+        <link rel="icon" href="${iconPath(deps)}" />
         <link rel="stylesheet" href="${stylePath(deps)}" />
         ${hasScript ? html`<script type="module" src="${scriptPath(deps)}"></script>` : ''}
       </head>
       <body>
-        <main>
-          <p class="brand">Platform account</p>
+        <main ${isWide ? html`class="wide"` : ''}>
+          ${isWide ? accountHeader(deps) : html`<header><p class="brand">${brand}</p></header>`}
           <h1>${title}</h1>
           ${content}
         </main>

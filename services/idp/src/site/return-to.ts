@@ -16,11 +16,20 @@ export const returnToAuthorize = ({ issuer }: Pick<Deps, 'issuer'>, search: stri
   search,
 })
 
-/** The device page, with the code that is being entered (D65). */
-export const returnToDevice = ({ accountUrl }: Pick<Deps, 'accountUrl'>, userCode: string | undefined): ReturnTo => ({
-  kind: 'account',
-  url: `${accountUrl}/device${userCode === undefined ? '' : `?user_code=${encodeURIComponent(userCode)}`}`,
-})
+/**
+ * The device page, with the code that is being entered (D65). isLinked: a link on another site led there, which the browser
+ * tells of the first request alone.
+ */
+export function returnToDevice(
+  { accountUrl }: Pick<Deps, 'accountUrl'>,
+  userCode: string | undefined,
+  { isLinked = false }: { isLinked?: boolean } = {},
+): ReturnTo {
+  const url = new URL(`${accountUrl}/device`)
+  if (userCode !== undefined) url.searchParams.set('user_code', userCode)
+  if (isLinked) url.searchParams.set('linked', 'yes')
+  return { kind: 'account', url: url.href }
+}
 
 const returnToHome = ({ accountUrl }: Pick<Deps, 'accountUrl'>): ReturnTo => ({
   kind: 'account',
@@ -77,7 +86,8 @@ export function readReturnTo(
   const { origin, username, password, pathname, search, searchParams } = new URL(text, deps.issuer)
   if (origin !== deps.issuer || username !== '' || password !== '') return home
   if (pathname === AUTHORIZE_PATH) return returnToAuthorize(deps, search)
-  if (pathname === `${deps.accountPath}/device`) return returnToDevice(deps, searchParams.get('user_code') ?? undefined)
+  if (pathname === `${deps.accountPath}/device`)
+    return returnToDevice(deps, searchParams.get('user_code') ?? undefined, { isLinked: searchParams.has('linked') })
   const page = accountPages.find((name) => pathname === `${deps.accountPath}/${name}`)
   if (page === undefined) return home
   return returnToPage(

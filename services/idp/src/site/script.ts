@@ -2,11 +2,12 @@ import { createHash } from 'node:crypto'
 import type { Deps } from '../deps.ts'
 import type { Endpoint } from '../http/app.ts'
 import { documentOf } from '../http/document.ts'
+import { timeWordsIn } from './time-words.ts'
 
 /**
  * The only script. Passkeys need it: it asks the browser for a credential and sends it with an ordinary form. It also adds
- * buttons that show passwords and that copy, save or print recovery codes. Elements that need it are hidden until it runs;
- * everything else works without it.
+ * buttons that show passwords and that copy, save or print recovery codes, and it tells times in the browser's time zone.
+ * Elements that need it are hidden until it runs; everything else works without it.
  *
  * `form[data-passkey]` is `get` or `create`; `data-options` holds the request to the browser, in WebAuthn's JSON.
  *
@@ -103,7 +104,7 @@ function offerToShow(form, fields) {
   show(false)
   button.addEventListener('click', () => show(button.getAttribute('aria-pressed') === 'false'))
   form.addEventListener('submit', () => show(false))
-  fields.at(-1).closest('label').after(button)
+  fields.at(-1).closest('.field, form > label').after(button)
 }
 for (const form of document.forms) {
   const fields = [...form.querySelectorAll('input[type=password]')]
@@ -149,6 +150,24 @@ for (const group of document.querySelectorAll('[data-text]')) {
   const takes = { copy: () => copyCodes(list, said), save: () => saveCodes(group.dataset.text), print: () => print() }
   for (const button of group.querySelectorAll('[data-take]')) button.addEventListener('click', takes[button.dataset.take])
 }
+
+${timeWordsIn}
+const page = document.documentElement
+const inWords = timeWordsIn()
+// By the clock of the server: the one here may be wrong.
+const ahead = Date.parse(page.dataset.now) - Date.now()
+function tellTimes() {
+  for (const time of document.querySelectorAll('time')) {
+    const { rough, exact } = inWords(new Date(time.dateTime), new Date(Date.now() + ahead))
+    time.firstElementChild.textContent = rough
+    time.lastElementChild.textContent = exact
+  }
+}
+tellTimes()
+setInterval(tellTimes, 60_000)
+// What a pointer or the focus has brought up goes away by Escape (WCAG 1.4.13).
+addEventListener('keydown', ({ key }) => page.classList.toggle('dismissed', key === 'Escape'))
+addEventListener('pointerover', () => page.classList.remove('dismissed'))
 `
 
 const name = createHash('sha256').update(js).digest('hex').slice(0, 16)

@@ -1,184 +1,260 @@
 import { createHash } from 'node:crypto'
+import { fontFiles } from '@platform/look/font'
+import { icon } from '@platform/look/mark'
+import { tokensCss } from '@platform/look/tokens'
 import type { Deps } from '../deps.ts'
 import type { Endpoint } from '../http/app.ts'
-import { documentOf } from '../http/document.ts'
+import { type Document, documentOf } from '../http/document.ts'
 
-const css = `
-:root {
-  color-scheme: light dark;
-  --ground: light-dark(#f4f5f7, #101216);
-  --card: light-dark(#ffffff, #191c22);
-  --ink: light-dark(#16181d, #eceef2);
-  --soft: light-dark(#5b6270, #a2a9b8);
-  --line: light-dark(#d9dce3, #2e333d);
-  --accent: light-dark(#2b50d8, #8ea8ff);
-  --on-accent: light-dark(#ffffff, #0d1226);
-  --alert: light-dark(#a3211b, #ff9d94);
-  --alert-ground: light-dark(#fdecea, #35191a);
-}
+/** Colours, sizes of text and spaces are tokens of packages/look. */
+const css = `${tokensCss}
 * { box-sizing: border-box; }
 [hidden] { display: none !important; }
 .unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
+html { scroll-padding-bottom: 8rem; }
 body {
   margin: 0;
   min-height: 100dvh;
   display: grid;
+  grid-template-columns: minmax(0, 1fr);
   grid-template-rows: 1fr auto;
   justify-items: center;
   background: var(--ground);
   color: var(--ink);
-  font: 1rem/1.5 ui-sans-serif, system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif;
+  font: 400 var(--text-16) var(--sans);
+  overflow-wrap: anywhere;
 }
 main {
   align-self: center;
-  width: min(27rem, 100% - 2rem);
-  margin: 2rem 0;
-  padding: 2rem;
-  background: var(--card);
+  width: min(27rem, 100% - 2 * var(--space-16));
+  margin: var(--space-32) 0;
+  padding: var(--space-32);
+  background: var(--surface);
   border: 1px solid var(--line);
-  border-radius: 1rem;
-  box-shadow: 0 1px 2px rgb(0 0 0 / 0.05), 0 12px 32px rgb(0 0 0 / 0.06);
+  border-radius: var(--radius-control);
 }
-footer { padding: 0 1rem 1.5rem; color: var(--soft); font-size: 0.875rem; text-align: center; overflow-wrap: anywhere; }
-.brand { display: flex; align-items: center; gap: 0.5rem; margin: 0 0 1.5rem; font-weight: 650; letter-spacing: -0.01em; }
-.brand::before { content: ""; width: 1.125rem; height: 1.125rem; border-radius: 0.3rem; background: var(--accent); }
-h1 { margin: 0 0 0.5rem; font-size: 1.5rem; line-height: 1.25; letter-spacing: -0.02em; overflow-wrap: anywhere; }
-p { margin: 0 0 1rem; overflow-wrap: anywhere; }
+main.wide { align-self: start; width: min(44rem, 100% - 2 * var(--space-16)); }
+footer { padding: 0 var(--space-16) var(--space-24); color: var(--soft); font: 400 var(--text-13) var(--sans); text-align: center; }
+header { display: flex; flex-wrap: wrap; justify-content: space-between; align-items: center; gap: var(--space-4) var(--space-16); margin: 0 0 var(--space-24); }
+.brand { display: inline-flex; align-items: center; gap: var(--space-8); margin: 0; font-weight: 600; color: inherit; text-decoration: none; }
+svg.mark { flex: none; width: 1.25rem; height: 1.25rem; forced-color-adjust: none; }
+h1 { margin: 0 0 var(--space-8); font: 600 var(--text-24) var(--sans); letter-spacing: -0.01em; }
+h2 { margin: var(--space-24) 0 0; font: 600 var(--text-16) var(--sans); }
+h3 { margin: var(--space-16) 0 0; font: 500 var(--text-14) var(--sans); color: var(--soft); }
+p { margin: 0 0 var(--space-16); }
 .soft { color: var(--soft); }
-strong { font-weight: 650; }
+strong { font-weight: 600; }
 a { color: var(--accent); text-underline-offset: 0.2em; }
-form { margin: 1.5rem 0 0; display: grid; grid-template-columns: minmax(0, 1fr); gap: 1rem; }
-form + p { margin: 1rem 0 0; }
+form { margin: var(--space-24) 0 0; display: grid; grid-template-columns: minmax(0, 1fr); gap: var(--space-16); max-width: 30rem; }
+form + p { margin: var(--space-16) 0 0; }
+form > p { margin: 0; }
 main > :last-child { margin-bottom: 0; }
-label { display: grid; gap: 0.375rem; font-weight: 550; font-size: 0.9375rem; }
+label, .field { display: grid; gap: var(--space-4); }
+label { font: 500 var(--text-14) var(--sans); }
 input {
   width: 100%;
-  padding: 0.625rem 0.75rem;
-  font: inherit;
-  font-size: 1rem;
-  font-weight: 400;
+  padding: 0.5625rem var(--space-12);
+  font: 400 var(--text-16) var(--sans);
   color: inherit;
-  background: var(--ground);
-  border: 1px solid light-dark(#8b92a1, #626978);
-  border-radius: 0.5rem;
+  background: var(--sunken);
+  border: 1px solid var(--edge);
+  border-radius: var(--radius-control);
 }
+input[aria-invalid="true"] { border-color: var(--bad); }
 input[type="checkbox"] { width: 1.125rem; height: 1.125rem; margin: 0; accent-color: var(--accent); }
-.choice { display: flex; align-items: center; gap: 0.625rem; font-weight: 400; }
-.code-entry { font: 600 1.375rem/1.4 ui-monospace, "SF Mono", Menlo, Consolas, monospace; letter-spacing: 0.08em; text-transform: uppercase; text-align: center; }
-button {
+.choice { display: flex; align-items: center; gap: var(--space-8); font-weight: 400; }
+.wrong { margin: 0; color: var(--bad); font: 400 var(--text-14) var(--sans); }
+.code-entry { font: 600 var(--text-20) var(--mono); letter-spacing: 0.08em; text-transform: uppercase; text-align: center; }
+button, a.button {
   width: 100%;
   min-height: 2.75rem;
-  padding: 0.625rem 1rem;
-  font: inherit;
-  font-weight: 600;
+  padding: var(--space-8) var(--space-16);
+  font: 600 var(--text-16) var(--sans);
   color: var(--on-accent);
   background: var(--accent);
   border: 1px solid transparent;
-  border-radius: 0.5rem;
+  border-radius: var(--radius-control);
   cursor: pointer;
   overflow-wrap: anywhere;
 }
-button:hover { filter: brightness(1.08); }
-button.small { width: auto; justify-self: start; min-height: 2.25rem; padding: 0.3125rem 0.875rem; font-size: 0.9375rem; }
-button.second { color: var(--ink); background: transparent; border-color: light-dark(#8b92a1, #626978); }
-button.second:hover { background: var(--ground); filter: none; }
-button.reveal { width: auto; justify-self: end; min-height: 1.75rem; margin-top: -0.625rem; padding: 0 0.5rem; font-size: 0.875rem; color: var(--accent); background: transparent; }
+a.button { display: block; text-align: center; text-decoration: none; }
+button:hover, a.button:hover { filter: brightness(1.08); }
+button.small { width: auto; justify-self: start; min-height: 2.25rem; padding: var(--space-4) var(--space-12); font: 500 var(--text-14) var(--sans); }
+button.second { color: var(--ink); background: transparent; border-color: var(--edge); }
+button.second:hover { background: var(--sunken); filter: none; }
+button.reveal { width: auto; justify-self: end; min-height: 1.75rem; margin-top: calc(-1 * var(--space-8)); padding: 0 var(--space-8); font: 500 var(--text-14) var(--sans); color: var(--accent); background: transparent; }
 button.reveal[aria-pressed="true"] { border-color: currentColor; }
-a.button { display: block; padding: 0.625rem 1rem; text-align: center; font-weight: 600; color: var(--on-accent); background: var(--accent); border: 1px solid transparent; border-radius: 0.5rem; text-decoration: none; }
-a.button:hover { filter: brightness(1.08); }
-.buttons { display: grid; grid-template-columns: 1fr 1fr; gap: 0.75rem; }
-:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
-.alert {
-  margin: 1rem 0 0;
-  padding: 0.75rem 1rem;
-  color: var(--alert);
-  background: var(--alert-ground);
-  border-radius: 0.5rem;
+@media (pointer: coarse) { button.small, button.reveal { min-height: 2.75rem; } }
+.or { display: flex; align-items: center; gap: var(--space-12); color: var(--soft); font: 400 var(--text-14) var(--sans); }
+.or::before, .or::after { content: ""; flex: 1; border-top: 1px solid var(--line); }
+:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
+main > .decision {
+  position: sticky;
+  bottom: 0;
+  z-index: 1;
+  display: flex;
+  flex-wrap: wrap;
+  gap: var(--space-12);
+  max-width: none;
+  margin: var(--space-24) calc(-1 * var(--space-32)) calc(-1 * var(--space-32));
+  padding: var(--space-16) var(--space-32);
+  background: var(--surface);
+  border-top: 1px solid var(--line);
+  border-radius: 0 0 var(--radius-control) var(--radius-control);
 }
-.alert + p { margin-top: 1rem; }
+.decision button { flex: 1 1 7rem; width: auto; }
+.alert {
+  margin: var(--space-16) 0 0;
+  padding: var(--space-12) var(--space-16);
+  color: var(--bad);
+  background: var(--bad-tint);
+  border: 1px solid transparent;
+  border-radius: var(--radius-control);
+}
+.alert.warn { color: var(--ink); background: var(--warn-tint); }
+.alert + p { margin-top: var(--space-16); }
 form > .alert { margin: 0; }
 form > .alert + p { margin-top: 0; }
-.alert > p { margin: 0 0 0.5rem; }
+.alert > p { margin: 0 0 var(--space-8); }
 .alert > :last-child { margin: 0; }
+.next {
+  display: flex;
+  flex-wrap: wrap;
+  align-items: baseline;
+  justify-content: space-between;
+  gap: var(--space-4) var(--space-16);
+  margin: var(--space-16) 0 0;
+  padding: var(--space-12) var(--space-16);
+  background: var(--accent-tint);
+  border: 1px solid transparent;
+  border-radius: var(--radius-control);
+}
 .code {
-  margin: 1rem 0;
-  padding: 0.75rem;
-  font: 650 1.75rem/1.2 ui-monospace, "SF Mono", Menlo, Consolas, monospace;
+  margin: var(--space-16) 0;
+  padding: var(--space-12);
+  font: 600 var(--text-24) var(--mono);
   letter-spacing: 0.08em;
   text-align: center;
-  background: var(--ground);
-  border: 1px dashed light-dark(#8b92a1, #626978);
-  border-radius: 0.5rem;
+  background: var(--sunken);
+  border: 1px dashed var(--edge);
+  border-radius: var(--radius-control);
 }
-dl { margin: 1rem 0; display: grid; grid-template-columns: auto minmax(0, 1fr); gap: 0.25rem 1rem; font-size: 0.9375rem; }
-dt { color: var(--soft); white-space: nowrap; }
-dd { margin: 0; overflow-wrap: anywhere; }
-ul.scopes { margin: 0.5rem 0 0; padding: 0; list-style: none; border: 1px solid var(--line); border-radius: 0.5rem; }
-ul.scopes li { display: flex; justify-content: space-between; align-items: baseline; gap: 0.75rem; padding: 0.5rem 0.75rem; font-size: 0.9375rem; overflow-wrap: anywhere; }
-ul.scopes li + li { border-top: 1px solid var(--line); }
-h2 { margin: 1.25rem 0 0; font-size: 0.9375rem; }
-h3 { margin: 0.875rem 0 0; font-size: 0.875rem; font-weight: 550; color: var(--soft); }
-ul.links { margin: 1.5rem 0 0; padding: 0; list-style: none; border: 1px solid var(--line); border-radius: 0.5rem; overflow: hidden; }
-ul.links li + li { border-top: 1px solid var(--line); }
-ul.links a { display: flex; justify-content: space-between; gap: 1rem; padding: 0.6875rem 0.875rem; color: inherit; text-decoration: none; font-weight: 550; }
-ul.links a::after { content: "\\203A" / ""; color: var(--soft); }
-ul.links a:hover { background: var(--ground); }
-ul.links a:focus-visible { outline-offset: -3px; border-radius: 0.5rem; }
-ul.items { margin: 1.25rem 0 0; padding: 0; list-style: none; display: grid; grid-template-columns: minmax(0, 1fr); gap: 0.75rem; }
-ul.items > li { padding: 0.875rem 1rem 1rem; border: 1px solid var(--line); border-radius: 0.625rem; }
-ul.items h2 { margin: 0; display: flex; flex-wrap: wrap; align-items: center; gap: 0.25rem 0.625rem; font-size: 1rem; overflow-wrap: anywhere; }
-ul.items dl { margin: 0.5rem 0 0; gap: 0.125rem 0.875rem; }
-ul.items form { margin: 0.875rem 0 0; }
-ul.items + form { padding-top: 1.25rem; border-top: 1px solid var(--line); }
-ul.machines { margin: 0.375rem 0 0; padding: 0; list-style: none; border-bottom: 1px solid var(--line); }
-ul.machines > li { padding: 0.625rem 0 0.875rem; font-size: 0.9375rem; overflow-wrap: anywhere; border-top: 1px solid var(--line); }
-ul.machines + p { margin: 0.5rem 0 0; font-size: 0.9375rem; }
-ul.items ul.machines form { margin: 0.625rem 0 0; }
-ul.items ul.machines dl { margin: 0.25rem 0 0; }
-form > p { margin: 0; }
-.mark { display: inline-block; white-space: nowrap; padding: 0.0625rem 0.5rem; font-size: 0.8125rem; font-weight: 600; color: var(--accent); border: 1px solid currentColor; border-radius: 1rem; }
-.mark.danger { color: var(--alert); }
-.empty { margin: 1.25rem 0; padding: 1.25rem 1rem; text-align: center; color: var(--soft); border: 1px dashed light-dark(#8b92a1, #626978); border-radius: 0.625rem; }
-details { margin: 0.625rem 0 0; }
-summary { font-size: 0.9375rem; font-weight: 550; cursor: pointer; }
-details + details { border-top: 1px solid var(--line); padding-top: 0.625rem; }
-details > p { margin: 0.5rem 0 0; }
-details > form { margin: 0.75rem 0 0.5rem; }
-form + details { margin-top: 1.25rem; }
-.qr { display: block; width: min(13rem, 100%); margin: 1.25rem auto; border-radius: 0.5rem; }
-.secret { font: 600 1rem/1.5 ui-monospace, "SF Mono", Menlo, Consolas, monospace; text-align: center; }
-ol.codes { margin: 1rem 0; padding: 0.75rem; list-style: none; display: grid; grid-template-columns: repeat(auto-fit, minmax(11.5rem, 1fr)); gap: 0.25rem 1rem; justify-items: center; font: 600 0.9375rem/1.6 ui-monospace, "SF Mono", Menlo, Consolas, monospace; background: var(--ground); border: 1px dashed light-dark(#8b92a1, #626978); border-radius: 0.5rem; }
-.takes { display: grid; grid-template-columns: repeat(3, auto); gap: 0.5rem; margin: 0 0 1rem; }
-.takes button { min-height: 2.5rem; padding: 0.375rem 0.5rem; font-size: 0.9375rem; }
-.takes > p { grid-column: 1 / -1; margin: 0; font-size: 0.9375rem; }
+dl { margin: var(--space-16) 0; display: grid; grid-template-columns: auto minmax(0, 1fr); gap: var(--space-4) var(--space-16); font: 400 var(--text-14) var(--sans); }
+dt { color: var(--soft); overflow-wrap: normal; }
+dd { margin: 0; }
+time[tabindex] { border-radius: var(--radius-badge); }
+time { position: relative; }
+.exact {
+  display: none;
+  position: absolute;
+  z-index: 2;
+  top: calc(100% + var(--space-4));
+  left: 0;
+  width: max-content;
+  max-width: min(16rem, 60vw);
+  padding: var(--space-4) var(--space-8);
+  color: var(--ink);
+  background: var(--surface);
+  border: 1px solid var(--edge);
+  border-radius: var(--radius-badge);
+  font: 400 var(--text-13) var(--sans);
+  font-variant-numeric: tabular-nums;
+}
+:is(time:hover, time:focus-visible, :is(a, summary):focus-visible time) > .exact { display: block; }
+.row > :nth-child(2) .exact { left: auto; right: 0; }
+.dismissed .exact { display: none !important; }
+ul { margin: 0; padding: 0; list-style: none; }
+ul.scopes { margin: var(--space-8) 0 0; border: 1px solid var(--line); border-radius: var(--radius-control); }
+ul.scopes li { display: flex; flex-wrap: wrap; justify-content: space-between; align-items: baseline; gap: 0 var(--space-12); padding: var(--space-8) var(--space-12); font: 400 var(--text-14) var(--sans); }
+ul.scopes li > :first-child { flex: 1 1 9rem; }
+.rows { margin: var(--space-8) 0 0; border-top: 1px solid var(--line); }
+.rows > li { border-bottom: 1px solid var(--line); }
+li + li > .scopes, ul.scopes li + li { border-top: 1px solid var(--line); }
+.row { display: grid; grid-template-columns: minmax(0, 1fr) auto; align-items: baseline; gap: 0 var(--space-16); padding: var(--space-12) 0; color: inherit; text-decoration: none; }
+.row > :nth-child(2) { color: var(--soft); font: 400 var(--text-14) var(--sans); text-align: right; font-variant-numeric: tabular-nums; }
+.row > .note { grid-column: 1 / -1; }
+.note { color: var(--soft); font: 400 var(--text-14) var(--sans); }
+.name { font-weight: 500; }
+a.row:hover .name, summary.row:hover .name { text-decoration: underline; text-underline-offset: 0.2em; }
+summary { font: 500 var(--text-14) var(--sans); cursor: pointer; }
+summary.row { font: 400 var(--text-16) var(--sans); list-style: none; position: relative; padding-left: var(--space-24); }
+summary.row::-webkit-details-marker { display: none; }
+summary.row::before { content: ""; position: absolute; left: var(--space-4); top: 1.25rem; width: 0.4375rem; height: 0.4375rem; border: solid var(--soft); border-width: 0 1.5px 1.5px 0; transform: rotate(-45deg); }
+details[open] > summary.row::before { transform: rotate(45deg); }
+details { margin: var(--space-12) 0 0; }
+details:has(> summary.row) { margin: 0; }
+details:has(> summary.row) > :not(summary) { margin-left: var(--space-24); }
+details:has(> summary.row) > :last-child { margin-bottom: var(--space-16); }
+details + details { border-top: 1px solid var(--line); padding-top: var(--space-12); }
+details > p { margin: var(--space-8) 0 0; }
+details > form { margin: var(--space-12) 0 var(--space-8); }
+form + details { margin-top: var(--space-24); }
+ul.items { margin: var(--space-8) 0 0; display: grid; grid-template-columns: minmax(0, 1fr); gap: var(--space-12); }
+ul.items > li { padding: var(--space-12) var(--space-16) var(--space-16); border: 1px solid var(--line); border-radius: var(--radius-control); }
+ul.items h2 { margin: 0; display: flex; flex-wrap: wrap; align-items: center; gap: var(--space-4) var(--space-8); }
+ul.items dl { margin: var(--space-8) 0 0; gap: 0 var(--space-16); }
+ul.items form { margin: var(--space-12) 0 0; }
+.entries > li { display: grid; grid-template-columns: minmax(0, 1fr) auto; align-items: center; gap: var(--space-4) var(--space-16); padding: var(--space-8) 0; font: 400 var(--text-14) var(--sans); }
+.entries > li + li { border-top: 1px solid var(--line); }
+.entries p { margin: 0; }
+.entries form { margin: 0; }
+.badge { display: inline-block; padding: 0 var(--space-8); font: 500 var(--text-12) var(--sans); line-height: 1.25rem; color: var(--accent); background: var(--accent-tint); border-radius: var(--radius-badge); }
+.badge.danger { color: var(--bad); background: var(--bad-tint); }
+.badge.good { color: var(--ok); background: var(--ok-tint); }
+.empty { margin: var(--space-24) 0; padding: var(--space-24) var(--space-16); text-align: center; color: var(--soft); border: 1px dashed var(--edge); border-radius: var(--radius-control); }
+.qr { display: block; width: min(13rem, 100%); margin: var(--space-24) auto; border-radius: var(--radius-control); }
+.secret { font: 600 var(--text-16) var(--mono); text-align: center; }
+ol.codes { margin: var(--space-16) 0; padding: var(--space-12); list-style: none; display: grid; grid-template-columns: repeat(auto-fit, minmax(min(11.5rem, 100%), 1fr)); gap: var(--space-4) var(--space-16); justify-items: center; font: 600 var(--text-14) var(--mono); background: var(--sunken); border: 1px dashed var(--edge); border-radius: var(--radius-control); }
+.takes { display: flex; flex-wrap: wrap; gap: var(--space-8); margin: 0 0 var(--space-16); }
+.takes button { flex: 1 1 auto; width: auto; min-height: 2.5rem; padding: var(--space-4) var(--space-8); font: 500 var(--text-14) var(--sans); }
+.takes > p { flex: 1 0 100%; margin: 0; }
 .takes > p:empty { display: none; }
-.after { margin: 1.25rem 0 0; }
-.back { margin: 1.5rem 0 0; }
-@media (max-width: 26rem) {
-  main { padding: 1.5rem 1.25rem; margin: 1rem 0; }
-  .buttons { grid-template-columns: 1fr; }
+.after { margin: var(--space-24) 0 0; }
+.back { margin: var(--space-24) 0 0; }
+@media (max-width: 30rem) {
+  .exact, .row > :nth-child(2) .exact { position: fixed; inset: auto var(--space-16) var(--space-16); width: auto; max-width: none; padding: var(--space-12) var(--space-16); text-align: center; }
+  main, main.wide { padding: var(--space-24) var(--space-16); margin: var(--space-16) 0; }
+  main > .decision { margin: var(--space-24) calc(-1 * var(--space-16)) calc(-1 * var(--space-24)); padding: var(--space-12) var(--space-16); }
+}
+@media (forced-colors: active) {
+  .alert, .next, .badge, button, a.button { border: 1px solid; }
+  /* What is filled elsewhere. */
+  button:not(.second, .reveal), a.button { border-width: 3px; }
 }
 @media print {
-  body:has(ol.codes) { background: none; }
+  body:has(ol.codes) { background: none; color-scheme: light; }
   main:has(> ol.codes) > :not(ol.codes), main:has(> ol.codes) + footer { display: none; }
-  main:has(> ol.codes) { margin: 0; padding: 0; border: 0; box-shadow: none; align-self: start; justify-self: start; color: #000; background: #fff; }
+  main:has(> ol.codes) { margin: 0; padding: 0; border: 0; align-self: start; justify-self: start; background: none; color: CanvasText; color-scheme: light; }
   main > ol.codes { background: none; border: 0; justify-items: start; font-size: 12pt; }
 }
 @media (prefers-reduced-motion: no-preference) { button { transition: filter 0.12s, background 0.12s; } }
 `
 
-const name = createHash('sha256').update(css).digest('hex').slice(0, 16)
+interface Asset {
+  name: string
+  document: Document
+}
 
-/** Path of the one style sheet; its name changes with its content, so it may be cached for ever. */
-export const stylePath = ({ accountPath }: Pick<Deps, 'accountPath'>): string => `${accountPath}/style.${name}.css`
-
-const style = documentOf(css, {
-  type: 'text/css; charset=utf-8',
-  cacheControl: 'public, max-age=31536000, immutable',
+const assetOf = (name: string, type: string, content: string | Buffer): Asset => ({
+  name,
+  document: documentOf(content, { type, cacheControl: 'public, max-age=31536000, immutable' }),
 })
 
-export const styleEndpoint = (deps: Pick<Deps, 'accountPath'>): Endpoint => ({
-  path: stylePath(deps),
-  cors: false,
-  document: () => style,
-})
+const style = assetOf(
+  `style.${createHash('sha256').update(css).digest('hex').slice(0, 16)}.css`,
+  'text/css; charset=utf-8',
+  css,
+)
+
+/** What pages load besides the script. Names change with the content, so all may be cached for ever. */
+const assets = [
+  style,
+  assetOf(icon.name, icon.type, icon.text),
+  ...fontFiles.map(({ name, type, bytes }) => assetOf(name, type, bytes)),
+]
+
+export const stylePath = ({ accountPath }: Pick<Deps, 'accountPath'>): string => `${accountPath}/${style.name}`
+export const iconPath = ({ accountPath }: Pick<Deps, 'accountPath'>): string => `${accountPath}/${icon.name}`
+
+export const styleEndpoints = ({ accountPath }: Pick<Deps, 'accountPath'>): Endpoint[] =>
+  assets.map(({ name, document }) => ({ path: `${accountPath}/${name}`, cors: false, document: () => document }))

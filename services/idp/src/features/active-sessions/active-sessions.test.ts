@@ -3,7 +3,9 @@ import { Browser, type Visit } from '@platform/testkit/browser'
 import { eq, sql } from 'drizzle-orm'
 import { base32 } from 'oslo/encoding'
 import { generateHOTP } from 'oslo/otp'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { addSessions } from '../../../test/crowded-account.ts'
+import { words } from '../../../test/page-words.ts'
 import {
   claimsOf,
   DEVICE_GRANT,
@@ -37,8 +39,39 @@ const visit = (browser: Browser, path: string) => browser.visit(`${idp.url}${pat
 /** Also asks users who are already signed in. */
 const SIGN_IN_AGAIN = '/sign-in?returnTo=/passkeys/add'
 const isSignedIn = async (browser: Browser) => (await visit(browser, '/')).status === 200
-const itemsOf = (page: Visit) => page.body.split('<li>').slice(1)
 const hiddenOf = (html: string, name: string) => new RegExp(`name="${name}" value="([^"]+)"`).exec(html)?.[1] ?? ''
+/** What is seen before anything is pointed at: without exact times. */
+/** The rows of the list, each with the sessions that it unfolds to; the row of this browser has none. */
+const rowsOf = ({ body }: Visit) =>
+  body
+    .split(/<(?:div|summary) class="row">/)
+    .slice(1)
+    .map((row) => ({
+      text: words(/^.*?(?=<\/(?:div|summary)>)/s.exec(row)?.[0]),
+      sessions: row
+        .split('<li>')
+        .slice(1)
+        .filter((item) => item.includes('name="session"'))
+        .map((item) => /^.*?(?=<\/li>)/s.exec(item)?.[0] ?? '')
+        .map((markup) => ({
+          markup,
+          text: words(markup),
+          form: { csrf: hiddenOf(markup, 'csrf'), session: hiddenOf(markup, 'session') },
+        })),
+    }))
+/** The form that ends the newest session of a browser. */
+const formToEndOn = (page: Visit, browser: string) =>
+  rowsOf(page).find(({ text, sessions: all }) => text.includes(browser) && all.length > 0)?.sessions[0]?.form ?? {
+    csrf: '',
+    session: '',
+  }
+const DAY_MS = 86_400_000
+const HOUR_MS = 3_600_000
+/** Stops the clock at the next noon in UTC until the test ends, so that a few hours later it is the same day. */
+function holdNoon(): void {
+  onTestFinished(idp.holdClock())
+  idp.advance(DAY_MS - ((idp.now().getTime() + DAY_MS / 2) % DAY_MS))
+}
 /** A code and tokens for the client, from this browser's session. */
 async function codeIn(browser: Browser, of = client): Promise<string> {
   const url = idp.authorizeUrl(of, { scope: 'openid offline_access' })
@@ -62,10 +95,7 @@ async function deviceIn(browser: Browser): Promise<{ page: Visit; userCode: stri
 }
 const approve = (browser: Browser, page: Visit) => browser.submit(page, {}, { name: 'decision', value: 'approve' })
 /** The form with which another browser ends the session of an iPhone. */
-async function formToEnd(browser: Browser): Promise<Record<string, string>> {
-  const item = itemsOf(await visit(browser, '/sessions')).find((text) => text.includes('iPhone')) ?? ''
-  return { csrf: hiddenOf(item, 'csrf'), session: hiddenOf(item, 'session') }
-}
+const formToEnd = async (browser: Browser) => formToEndOn(await visit(browser, '/sessions'), 'iPhone')
 const untilWaiting = (count: number) =>
   vi.waitFor(async () => {
     const waiting = await idp.deps.db.execute(
@@ -88,27 +118,38 @@ const inLine = <A, B>(row: ReturnType<typeof sql>, first: () => Promise<A>, seco
 const refresh = (token = '') => idp.token({ grant_type: 'refresh_token', client_id: client.id, refresh_token: token })
 
 describe('the list of sessions', () => {
-  test('shows device, address and times of each, this browser first, and is reached from home', async () => {
+  test('the list shows browser, address and times of each session, this browser first, and is reached from home', async () => {
+    holdNoon()
     const ana = await idp.person()
     const here = await signedIn(ana, FIREFOX, '198.51.100.7')
-    idp.advance(3 * 3_600_000)
-    await signedIn(ana, IPHONE, '2001:db8:1:2:3:4:5:6')
+    const there = await signedIn(ana, IPHONE, '2001:db8:1:2:3:4:5:6')
+    idp.advance(3 * HOUR_MS)
+    await visit(there, '/')
+    idp.advance(4 * 60_000)
     expect((await visit(here, '/')).body).toContain(`href="${idp.url}/sessions"`)
     const page = await visit(here, '/sessions')
-    const [own = '', other = '', ...rest] = itemsOf(page)
+    const [own, other, ...rest] = rowsOf(page)
     expect(rest).toEqual([])
-    expect(own).toContain('Firefox on Linux')
-    expect(own).toContain('198.51.100.7')
-    expect(own).toContain('This browser')
-    expect(own).toMatch(/Last seen<\/dt>\s*<dd>Now/)
-    expect(own.slice(0, own.indexOf('</li>'))).not.toContain('<form')
-    expect(other).toContain('Safari on iPhone')
-    expect(other).toContain('2001:db8:1:2')
-    expect(other).not.toContain('This browser')
-    expect(other.match(/<time datetime="\d{4}-\d\d-\d\dT[\d:.]+Z">\d+ \w+ \d{4}, \d\d:\d\d UTC<\/time>/g)).toHaveLength(
-      2,
-    )
-    expect(page.body).not.toMatch(/<script|style=|onclick/)
+    expect(own).toEqual({
+      text: 'Firefox on Linux This browser 198.51.100.7, signed in today, 12:00 UTC',
+      sessions: [],
+    })
+    expect(other?.text).toBe('Safari on iPhone 4 minutes ago 1 session, 2001:db8:1:2::/64')
+    expect(other?.sessions.map(({ text }) => text)).toEqual([
+      '2001:db8:1:2::/64 Last seen 4 minutes ago, signed in today, 12:00 UTC End session',
+    ])
+    // Exact times for who points at a rough one, and for the script.
+    const exact =
+      /<time datetime="(\d{4}-\d\d-\d\dT[\d:.]+Z)" tabindex="0"\s*><span>[^<]+<\/span><span class="exact">\d+ \w+ \d{4}, (\d\d:\d\d:\d\d) UTC</g
+    const times = [...(other?.sessions[0]?.markup ?? '').matchAll(exact)].map(([, iso, clock]) => [
+      iso?.slice(11),
+      clock,
+    ])
+    expect(times).toEqual([
+      ['15:00:00.000Z', '15:00:00'],
+      ['12:00:00.000Z', '12:00:00'],
+    ])
+    expect(page.body).not.toMatch(/<script(?! type="module" src="[^"]+"><)|style=|onclick/)
   })
 
   test('alone it says so; ended, idle and other people’s sessions are not in it', async () => {
@@ -116,37 +157,90 @@ describe('the list of sessions', () => {
     const left = await idp.signedIn(ana)
     await left.submit(await visit(left, '/sign-out'), {})
     await idp.signedIn(ana)
-    idp.advance(14 * 86_400_000)
+    idp.advance(14 * DAY_MS)
     await idp.signedIn(bob)
     const page = await visit(await idp.signedIn(ana), '/sessions')
-    expect(itemsOf(page)).toHaveLength(1)
+    expect(rowsOf(page)).toMatchObject([{ sessions: [] }])
     expect(page.body).toContain('nowhere else')
   })
 
   test('what a browser calls itself is text, cut at 512 characters, and may be missing', async () => {
     const ana = await idp.person()
     const here = await signedIn(ana, `<b onmouseover="alert(1)">${'x'.repeat(2_000)}`, '198.51.100.8')
-    const page = await visit(here, '/sessions')
-    expect(page.body).toContain('Unknown browser')
-    expect(page.body).toContain('title="&lt;b onmouseover=&quot;alert(1)&quot;&gt;x')
-    expect(page.body).not.toContain('x'.repeat(512))
+    const there = await signedIn(ana, FIREFOX, '198.51.100.8')
+    for (const browser of [here, there]) {
+      const page = await visit(browser, '/sessions')
+      expect(page.body).toContain('Unknown browser')
+      expect(page.body).toContain('title="&lt;b onmouseover=&quot;alert(1)&quot;&gt;x')
+      expect(page.body).not.toContain('<b onmouseover')
+      expect(page.body).not.toContain('x'.repeat(512))
+    }
     await idp.deps.db.execute(`update sessions set user_agent = null, address = null where user_id = '${ana.userId}'`)
-    expect((await visit(here, '/sessions')).body).toContain('Not known')
+    const [own, other] = rowsOf(await visit(here, '/sessions'))
+    expect(own?.text).toMatch(/^Unknown browser This browser Address not known, /)
+    expect(other?.text).toMatch(/^Unknown browser .* 1 session, address not known$/)
+    expect(other?.sessions[0]?.text).toMatch(/^Address not known Last seen /)
   })
 
-  test('more than eleven are folded away behind the first ten, this browser first', async () => {
+  test('sessions of one browser and system are one row, whatever their versions, with their number, the newest use and its address', async () => {
+    holdNoon()
     const ana = await idp.person()
-    const here = await signedIn(ana, FIREFOX, '198.51.100.20')
-    for (let i = 0; i < 10; i++) await signedIn(ana, IPHONE, '198.51.100.21')
+    const here = await signedIn(ana, FIREFOX, '198.51.100.40')
+    const older = await signedIn(ana, FIREFOX, '198.51.100.41')
+    await signedIn(ana, FIREFOX.replaceAll('140', '141'), '198.51.100.42')
+    await signedIn(ana, FIREFOX.replace('X11; Linux x86_64', 'Windows NT 10.0; Win64; x64'), '198.51.100.43')
+    idp.advance(2 * HOUR_MS)
+    await visit(older, '/')
+    idp.advance(60_000)
+    const [own, linux, windows, ...rest] = rowsOf(await visit(here, '/sessions'))
+    expect(rest).toEqual([])
+    expect([own?.text, linux?.text, windows?.text]).toEqual([
+      'Firefox on Linux This browser 198.51.100.40, signed in today, 12:00 UTC',
+      'Firefox on Linux 1 minute ago 2 sessions, 198.51.100.41',
+      'Firefox on Windows today, 12:00 UTC 1 session, 198.51.100.43',
+    ])
+    expect(linux?.sessions.map(({ text }) => text.split(' ')[0])).toEqual(['198.51.100.41', '198.51.100.42'])
+  })
+
+  test('the browser that was used last stands in front of the others, and this browser in front of all', async () => {
+    const ana = await idp.person()
+    const here = await signedIn(ana, 'first/1', '198.51.100.44')
+    idp.advance(60_000)
+    const second = await signedIn(ana, 'second/1', '198.51.100.44')
+    idp.advance(60_000)
+    await signedIn(ana, 'third/1', '198.51.100.44')
+    const names = async () => rowsOf(await visit(here, '/sessions')).map(({ text }) => text.split(' ')[0])
+    expect(await names()).toEqual(['first', 'third', 'second'])
+    idp.advance(2 * HOUR_MS)
+    await visit(second, '/')
+    expect(await names()).toEqual(['first', 'second', 'third'])
+  })
+
+  test('unknown browsers are one row, however many there are', async () => {
+    const ana = await idp.person()
+    const here = await signedIn(ana, FIREFOX, '198.51.100.45')
+    for (const userAgent of ['<b>one</b>', '(another)', 'x'.repeat(50)]) await signedIn(ana, userAgent, '198.51.100.46')
+    const [, unknown, ...rest] = rowsOf(await visit(here, '/sessions'))
+    expect(rest).toEqual([])
+    expect(unknown?.text).toMatch(/^Unknown browser .* 3 sessions, 198\.51\.100\.46$/)
+    expect(unknown?.sessions).toHaveLength(3)
+  })
+
+  test('ten browsers are shown and further ones folded away, but never a single one; how many sessions they have does not matter', async () => {
+    const ana = await idp.person()
+    const here = await signedIn(ana, 'tool/1', '198.51.100.20')
+    await addSessions(idp, ana, 10)
+    await addSessions(idp, ana, 10)
     const eleven = await visit(here, '/sessions')
-    expect(itemsOf(eleven)).toHaveLength(11)
-    expect(eleven.body).not.toContain('<details>')
-    await signedIn(ana, IPHONE, '198.51.100.21')
-    const [shown = '', folded = ''] = (await visit(here, '/sessions')).body.split('<details>')
-    expect(shown.split('<li>').slice(1)).toHaveLength(10)
-    expect(shown.split('<li>')[1]).toContain('This browser')
-    expect(folded).toContain('2 more sessions')
-    expect(folded.split('<li>').slice(1)).toHaveLength(2)
+    expect(rowsOf(eleven)).toHaveLength(11)
+    expect(eleven.body).not.toMatch(/<summary>/)
+    await addSessions(idp, ana, 11)
+    const [shown = '', folded = ''] = (await visit(here, '/sessions')).body.split('<summary>')
+    const rows = (body: string) => rowsOf({ ...eleven, body })
+    expect(rows(shown)).toHaveLength(10)
+    expect(rows(shown)[0]?.text).toContain('This browser')
+    expect(folded).toMatch(/^2 more browsers</)
+    expect(rows(folded)).toHaveLength(2)
   })
 
   test('without a session it leads to sign-in and back', async () => {
@@ -202,8 +296,7 @@ describe('ending one session', () => {
     ]
     const { refresh_token } = await idp.tokens(client, ana)
     const page = await visit(here, '/sessions')
-    const item = itemsOf(page).find((text) => text.includes('iPhone')) ?? ''
-    const form = { csrf: hiddenOf(item, 'csrf'), session: hiddenOf(item, 'session') }
+    const form = formToEndOn(page, 'iPhone')
     expect(await here.visit(`${idp.url}/sessions/end`, form)).toMatchObject({
       status: 303,
       location: `${idp.url}/sessions`,
@@ -306,7 +399,7 @@ describe('ending one session', () => {
         const form = await formToEnd(here)
         return () => here.visit(`${idp.url}/sessions/end`, form)
       }
-      const sid = async () => (await formToEnd(here)).session ?? ''
+      const sid = async () => (await formToEnd(here)).session
       return { there, end: await end(), sid: await sid() }
     }
     const refused = { status: 400, body: { error: 'invalid_grant' } }
@@ -359,9 +452,9 @@ describe('ending one session', () => {
     const [ana, bob] = [await idp.person(), await idp.person()]
     const [hers, his, hersToo] = [await idp.signedIn(ana), await idp.signedIn(bob), await idp.signedIn(ana)]
     await idp.signedIn(bob)
-    const page = await visit(his, '/sessions')
-    const csrf = hiddenOf(itemsOf(page)[1] ?? '', 'csrf')
-    const session = hiddenOf(itemsOf(await visit(hers, '/sessions'))[1] ?? '', 'session')
+    const own = formToEndOn(await visit(his, '/sessions'), 'node')
+    const { csrf } = own
+    const { session } = formToEndOn(await visit(hers, '/sessions'), 'node')
     for (const form of [
       { csrf, session },
       { csrf: 'x', session },
@@ -369,6 +462,7 @@ describe('ending one session', () => {
     ])
       expect((await his.visit(`${idp.url}/sessions/end`, form)).status).toBe(403)
     expect(await isSignedIn(hersToo)).toBe(true)
+    expect((await his.visit(`${idp.url}/sessions/end`, own)).status).toBe(303)
   })
 
   test('without a session the form leads to sign-in', async () => {

@@ -5,6 +5,7 @@ import type { Deps } from '../../deps.ts'
 import { answerPage, type Markup } from '../../site/answer-page.ts'
 import { csrfOfSession } from '../../site/csrf.ts'
 import { describeBrowser } from '../../site/describe-browser.ts'
+import { foldedRows } from '../../site/folded-rows.ts'
 import { moment } from '../../site/moment.ts'
 import { redirect } from '../../site/navigation.ts'
 import { type FormCall, page, type PageCall, textField } from '../../site/page.ts'
@@ -14,49 +15,71 @@ import { endSession, type ListedSession, listSessions, SESSIONS_LISTED_MAX } fro
 
 const END_ALL = 'end-all-sessions'
 const END_OTHERS = 'end-other-sessions'
-/** Further sessions are folded away, so that the button that ends all of them is not far down. */
+/** Further groups are folded away. */
 const SHOWN_MAX = 10
 const purposeOfEnd = (sessionId: string): string => `end-session\n${sessionId}`
 
-function sessionItem(deps: Deps, current: Session, session: ListedSession): Markup {
-  const isCurrent = session.id === current.id
-  const browser = describeBrowser(session.userAgent)
+function sessionItem(deps: Deps, current: Session, browser: string, session: ListedSession): Markup {
+  const { id, address, createdAt, lastSeenAt } = session
+  const time = deps.now()
   return html`<li>
-    <h2>
-      <span title="${session.userAgent ?? ''}">${browser}</span
-      >${isCurrent ? html`<span class="mark">This browser</span>` : ''}
-    </h2>
-    <dl>
-      <dt>Address</dt>
-      <dd>${session.address ?? 'Not known'}</dd>
-      <dt>Signed in</dt>
-      <dd>${moment(session.createdAt)}</dd>
-      <dt>Last seen</dt>
-      <dd>${isCurrent ? 'Now' : moment(session.lastSeenAt)}</dd>
-    </dl>
-    ${
-      isCurrent
-        ? ''
-        : html`<form method="post" action="${deps.accountUrl}/sessions/end">
-            <input type="hidden" name="csrf" value="${csrfOfSession(current, purposeOfEnd(session.id))}" />
-            <input type="hidden" name="session" value="${session.id}" />
-            <button type="submit" class="second small" aria-label="End session of ${browser}">End session</button>
-          </form>`
-    }
+    <p>
+      ${address ?? 'Address not known'}<br />
+      <span class="soft">Last seen ${moment(lastSeenAt, time)}, signed in ${moment(createdAt, time)}</span>
+    </p>
+    <form method="post" action="${deps.accountUrl}/sessions/end">
+      <input type="hidden" name="csrf" value="${csrfOfSession(current, purposeOfEnd(id))}" />
+      <input type="hidden" name="session" value="${id}" />
+      <button
+        type="submit"
+        class="second small"
+        aria-label="End session of ${browser}${address === null ? '' : `, ${address}`}"
+      >
+        End session
+      </button>
+    </form>
   </li>`
 }
 
-/** Shows where the user is signed in. */
+/** Sessions of one browser on one system, the one that was seen last first. */
+function groupItem(deps: Deps, current: Session, [browser, sessions]: [string, ListedSession[]]): Markup {
+  const [newest] = sessions
+  return html`<li>
+    <details>
+      <summary class="row">
+        <span class="name" title="${newest?.userAgent ?? ''}">${browser}</span>
+        <span>${newest && moment(newest.lastSeenAt, deps.now(), { isInside: true })}</span>
+        <span class="note"
+          >${sessions.length === 1 ? '1 session' : `${sessions.length} sessions`},
+          ${newest?.address ?? 'address not known'}</span
+        >
+      </summary>
+      <ul class="entries">
+        ${sessions.map((session) => sessionItem(deps, current, browser, session))}
+      </ul>
+    </details>
+  </li>`
+}
+
+const currentItem = (deps: Deps, { userAgent, address, createdAt }: ListedSession): Markup =>
+  html`<li>
+    <div class="row">
+      <span class="name" title="${userAgent ?? ''}">${describeBrowser(userAgent)}</span>
+      <span><span class="badge good">This browser</span></span>
+      <span class="note">${address ?? 'Address not known'}, signed in ${moment(createdAt, deps.now())}</span>
+    </div>
+  </li>`
+
+/** Shows where the user is signed in: this browser, then the others by browser and system, as they were seen last. */
 async function showSessions({ c, deps, session: current }: PageCall<'any'>): Promise<Response> {
   const listed = await listSessions(deps, current.user.id)
   const own = listed.filter(({ id }) => id === current.id)
   const others = listed.filter(({ id }) => id !== current.id)
-  const sorted = [...own, ...others]
-  // One more session is no longer than the line that would fold it.
-  const isFolded = sorted.length > SHOWN_MAX + 1
-  const [shown, folded] = isFolded ? [sorted.slice(0, SHOWN_MAX), sorted.slice(SHOWN_MAX)] : [sorted, []]
+  const groups = Map.groupBy(others, ({ userAgent }) => describeBrowser(userAgent))
   return answerPage(c, deps, {
     title: 'Active sessions',
+    isWide: true,
+    hasScript: true,
     content: html`
       <p class="soft">
         ${others.length === 0 ? 'You are signed in here and nowhere else.' : 'You are signed in with these browsers.'}
@@ -67,19 +90,13 @@ async function showSessions({ c, deps, session: current }: PageCall<'any'>): Pro
         }
         ${listed.length === SESSIONS_LISTED_MAX ? `Only the ${SESSIONS_LISTED_MAX} that were used last are shown.` : ''}
       </p>
-      <ul class="items">
-        ${shown.map((session) => sessionItem(deps, current, session))}
-      </ul>
-      ${
-        folded.length === 0
-          ? ''
-          : html`<details>
-              <summary>${folded.length === 1 ? '1 more session' : `${folded.length} more sessions`}</summary>
-              <ul class="items">
-                ${folded.map((session) => sessionItem(deps, current, session))}
-              </ul>
-            </details>`
-      }
+      ${foldedRows(
+        [
+          ...own.map((session) => currentItem(deps, session)),
+          ...[...groups].map((group) => groupItem(deps, current, group)),
+        ],
+        { shownMax: SHOWN_MAX, noun: 'browsers' },
+      )}
       ${
         others.length < 2
           ? ''

@@ -1,7 +1,9 @@
 import { createHmac, randomUUID } from 'node:crypto'
 import { Browser, type Visit } from '@platform/testkit/browser'
 import { sql } from 'drizzle-orm'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { addConnections } from '../../../test/crowded-account.ts'
+import { words } from '../../../test/page-words.ts'
 import {
   DEVICE_GRANT,
   REDIRECT_URI,
@@ -18,7 +20,22 @@ beforeAll(async () => {
 afterAll(() => idp.close())
 
 const open = (browser: Browser) => browser.visit(`${idp.url}/applications`)
-const itemOf = (page: Visit, name: string) => page.body.split('<h2>').find((item) => item.startsWith(name)) ?? ''
+/** The rows of the list, each from its summary to the end of what it unfolds to. */
+const itemsOf = (page: Visit) =>
+  page.body
+    .split('<summary class="row">')
+    .slice(1)
+    .map((item) => item.split('</details>')[0] ?? '')
+const itemOf = (page: Visit, name: string) =>
+  itemsOf(page).find((item) => item.trimStart().startsWith(`<span class="name">${name}</span>`)) ?? ''
+/** What is seen before anything is pointed at: without exact times. */
+/** What a row shows while it is folded. */
+const foldedOf = (item = '') => words(item.split('</summary>')[0])
+/** Stops the clock at the next noon in UTC until the test ends. */
+function holdNoon(): void {
+  onTestFinished(idp.holdClock())
+  idp.advance(86_400_000 - ((idp.now().getTime() + 43_200_000) % 86_400_000))
+}
 const hiddenOf = (html: string, name: string) => new RegExp(`name="${name}" value="([^"]+)"`).exec(html)?.[1] ?? ''
 const formToDisconnect = (page: Visit, name: string) => {
   const form = itemOf(page, name)
@@ -49,7 +66,8 @@ describe('the list of connected applications', () => {
     expect(page.body).not.toContain('<form')
   })
 
-  test('shows a consent and a refresh family of one client as one, with scopes in words and since when', async () => {
+  test('shows a consent and a refresh family of one client as one, with scopes in words, since when and when last used', async () => {
+    holdNoon()
     const ana = await idp.person()
     const client = await thirdParty('Reader')
     const since = idp.now()
@@ -60,14 +78,15 @@ describe('the list of connected applications', () => {
     await refresh(client, refresh_token)
     const used = idp.now()
     const page = await open(await idp.signedIn(ana))
-    expect(page.body.match(/<h2>/g)).toHaveLength(1)
+    expect(itemsOf(page)).toHaveLength(1)
     const item = itemOf(page, 'Reader')
-    expect(item).toMatch(new RegExp(`Connected</dt>\\s*<dd><time datetime="${since.toISOString().slice(0, 13)}`))
-    expect(item).toMatch(new RegExp(`Last used</dt>\\s*<dd><time datetime="${used.toISOString().slice(0, 13)}`))
+    const [summary = '', unfolded = ''] = item.split('</summary>')
+    expect(summary).toContain(`<time datetime="${used.toISOString()}"`)
+    expect(unfolded).toContain(`Connected <time datetime="${since.toISOString()}"`)
     const words = [...item.matchAll(/<li title="([^"]+)">/g)].map(([, scope]) => scope)
     expect(words).toEqual(['offline_access', 'openid profile email'])
     expect(item).toContain('and your email address')
-    expect(page.body).not.toMatch(/<script|style=|onclick/)
+    expect(page.body).not.toMatch(/<script(?! type="module" src="[^"]+"><)|style=|onclick/)
   })
 
   test('shows a first-party client only while it can come back by itself, and the names as text', async () => {
@@ -80,6 +99,56 @@ describe('the list of connected applications', () => {
     expect((await open(browser)).body).toContain('&lt;i&gt;Console&lt;/i&gt;')
     idp.advance(31 * 86_400_000)
     expect((await open(await idp.signedIn(ana))).body).toContain('No application')
+  })
+
+  test('a folded application shows how many connections it has, when one was last used, and its three weightiest scopes', async () => {
+    holdNoon()
+    const ana = await idp.person()
+    const [tool, reader] = [await idp.client({ name: 'Tool' }), await thirdParty('Reader')]
+    const deletes = 'network:storage:delete'
+    const scope = `openid email network:storage:read network:ai_gateway:chat offline_access network:deployments:trigger ${deletes}`
+    await idp.tokens(tool, ana, scope)
+    await idp.tokens(tool, ana, scope)
+    await idp.code(reader, ana, { scope: 'openid network:storage:read network:deployments:trigger' })
+    idp.advance(2 * 60_000)
+    const page = await open(await idp.signedIn(ana))
+    // What deletes, what changes, what costs money; then what lasts, what reads, and who the user is, in one line.
+    expect(foldedOf(itemOf(page, 'Tool'))).toBe(
+      'Tool 2 minutes ago 2 connections. Delete stored files · Deploy applications · Use AI models at the cost of your organization · 3 more',
+    )
+    expect(foldedOf(itemOf(page, 'Reader'))).toBe(
+      'Reader No connection Deploy applications · Read stored files · See which account is yours',
+    )
+  })
+
+  test('applications that were used or connected last come first', async () => {
+    const ana = await idp.person()
+    const [older, newer] = [await idp.client({ name: 'Older' }), await idp.client({ name: 'Newer' })]
+    const { refresh_token } = await idp.tokens(older, ana)
+    idp.advance(60_000)
+    await idp.tokens(newer, ana)
+    const browser = await idp.signedIn(ana)
+    const names = async () => itemsOf(await open(browser)).map((item) => foldedOf(item).split(' ')[0])
+    expect(await names()).toEqual(['Newer', 'Older'])
+    idp.advance(60_000)
+    await refresh(older, refresh_token)
+    expect(await names()).toEqual(['Older', 'Newer'])
+  })
+
+  test('eight applications are shown and further ones folded away, but never a single one', async () => {
+    const ana = await idp.person()
+    const clients = await Promise.all(Array.from({ length: 10 }, () => idp.client()))
+    const some = { each: 1, scope: 'openid offline_access' }
+    await addConnections(idp, ana, clients.slice(0, 9), some)
+    const browser = await idp.signedIn(ana)
+    const nine = await open(browser)
+    expect(itemsOf(nine)).toHaveLength(9)
+    expect(nine.body).not.toMatch(/<summary>/)
+    await addConnections(idp, ana, clients.slice(9), some)
+    const [shown = '', folded = ''] = (await open(browser)).body.split('<summary>')
+    expect(itemsOf({ ...nine, body: shown })).toHaveLength(8)
+    expect(folded).toMatch(/^2 more applications</)
+    expect(itemsOf({ ...nine, body: folded })).toHaveLength(2)
   })
 
   test('without a session it leads to sign-in and back', async () => {
@@ -144,15 +213,10 @@ describe('disconnecting', () => {
   })
 })
 
-describe('each machine that stays connected', () => {
+describe('connections of an application', () => {
   const FIREFOX = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
-  const words = (markup = '') =>
-    markup
-      .replaceAll(/<[^>]*>/g, '')
-      .replaceAll(/\s+/g, ' ')
-      .trim()
   const machinesOf = (page: Visit, name: string) => {
-    const list = /<ul class="machines">(.*?)<\/ul>/s.exec(itemOf(page, name))?.[1] ?? ''
+    const list = /<ul class="entries">(.*?)<\/ul>/s.exec(itemOf(page, name))?.[1] ?? ''
     return list
       .split('<li>')
       .slice(1)
@@ -188,36 +252,108 @@ describe('each machine that stays connected', () => {
     return (await idp.token(poll)).body as Record<string, string>
   }
 
-  test('has a line of its own: what asked for it and from where, since when, and last used', async () => {
+  test('a connection that looks like no other has a line of its own: what asked for it and from where, last use, since when', async () => {
+    holdNoon()
     const ana = await idp.person()
     const client = await idp.client({ name: 'Tool' })
     const browser = await signedInWith(ana, { 'user-agent': FIREFOX, 'x-forwarded-for': '198.51.100.20' })
-    const first = idp.now()
     await tokensIn(browser, client)
     idp.advance(86_400_000)
-    const second = idp.now()
     const ofDevice = { 'user-agent': 'tool/1.2 (<b>linux</b>)', 'x-forwarded-for': '2001:db8:7:7::1' }
     const { refresh_token } = await tokensOfDevice(browser, client, ofDevice)
     idp.advance(86_400_000)
-    const third = idp.now()
     await refresh(client, refresh_token)
+    idp.advance(60_000)
     const page = await open(browser)
-    const day = (time: Date) => `${time.getUTCDate()} \\w+ ${time.getUTCFullYear()}, [\\d:]+ UTC`
+    const [day = '', month = ''] = new Date(idp.now().getTime() - 2 * 86_400_000).toUTCString().slice(5).split(' ')
     expect(machinesOf(page, 'Tool').map(({ text }) => text)).toEqual([
+      'tool 2001:db8:7:7::/64, used 1 minute ago, connected yesterday, 12:00 UTC Cut off',
       expect.stringMatching(
-        new RegExp(`^tool Address 2001:db8:7:7::/64 Connected ${day(second)} Last used ${day(third)} Cut off$`),
-      ),
-      expect.stringMatching(
-        new RegExp(`^Firefox on Linux Address 198.51.100.20 Connected ${day(first)} Last used ${day(first)} Cut off$`),
+        new RegExp(
+          `^Firefox on Linux 198\\.51\\.100\\.20, used (${Number(day)} ${month}\\w*(?: \\d{4})?, 12:00 UTC), connected \\1 Cut off$`,
+        ),
       ),
     ])
     expect(page.body).toContain('title="tool/1.2 (&lt;b&gt;linux&lt;/b&gt;)"')
+    expect(page.body).not.toContain('<b>linux')
   })
 
-  test('can be cut off alone, with an audit row; the others and the application stay', async () => {
+  test('connections that differ in nothing that is shown are one line: their number, the newest use, the oldest start', async () => {
+    holdNoon()
+    const ana = await idp.person()
+    const client = await idp.client({ name: 'Tool' })
+    for (const version of ['140', '141', '142']) {
+      const headers = { 'user-agent': FIREFOX.replaceAll('140', version), 'x-forwarded-for': '198.51.100.31' }
+      await tokensIn(await signedInWith(ana, headers), client)
+      idp.advance(3_600_000)
+    }
+    const elsewhere = { 'user-agent': FIREFOX, 'x-forwarded-for': '198.51.100.32' }
+    const browser = await signedInWith(ana, elsewhere)
+    await tokensIn(browser, client)
+    idp.advance(60_000)
+    const page = await open(browser)
+    expect(machinesOf(page, 'Tool').map(({ text }) => text)).toEqual([
+      'Firefox on Linux 198.51.100.32, used 1 minute ago, connected 1 minute ago Cut off',
+      'Firefox on Linux, 3 connections 198.51.100.31, used today, 14:00 UTC, connected today, 12:00 UTC Cut off',
+    ])
+    expect(foldedOf(itemOf(page, 'Tool'))).toContain('4 connections.')
+    expect(words(itemOf(page, 'Tool'))).not.toContain('in all')
+  })
+
+  test('ten tabs of one console are one application with one line', async () => {
+    const ana = await idp.person()
+    const console = await idp.client({ name: 'Console' })
+    const browser = await signedInWith(ana, { 'user-agent': FIREFOX, 'x-forwarded-for': '198.51.100.33' })
+    for (let tab = 0; tab < 10; tab++) await tokensIn(browser, console)
+    const page = await open(browser)
+    expect(itemsOf(page).map((item) => foldedOf(item))).toEqual([expect.stringContaining('10 connections. ')])
+    expect(machinesOf(page, 'Console')).toMatchObject([
+      { text: expect.stringMatching(/^Firefox on Linux, 10 connections 198\.51\.100\.33, /) },
+    ])
+  })
+
+  test('a line that is cut off ends every connection of it, with an audit row for each; all others go on', async () => {
+    const [ana, bob] = [await idp.person(), await idp.person()]
+    const [tool, other] = [await idp.client({ name: 'Tool' }), await idp.client({ name: 'Other' })]
+    const here = { 'user-agent': FIREFOX, 'x-forwarded-for': '198.51.100.34' }
+    const updated = { ...here, 'user-agent': FIREFOX.replaceAll('140', '141') }
+    const tokens = async (headers: Record<string, string>, { by = ana, of = tool } = {}) => {
+      const { refresh_token = '' } = await tokensIn(await signedInWith(by, headers), of)
+      return { refresh_token, client: of }
+    }
+    const alike = [await tokens(here), await tokens(here), await tokens(updated)]
+    const others = [
+      await tokens({ ...here, 'x-forwarded-for': '198.51.100.35' }),
+      await tokens({ ...here, 'user-agent': 'tool/1.2' }),
+      await tokens(here, { of: other }),
+      await tokens(here, { by: bob }),
+    ]
+    const browser = await signedInWith(ana, here)
+    const line = machinesOf(await open(browser), 'Tool').find(({ text }) => text.includes('3 connections'))
+    expect((await cutOff(browser, line?.form ?? {})).status).toBe(303)
+
+    const answers = async (all: typeof alike) =>
+      Promise.all(all.map(async (one) => (await refresh(one.client, one.refresh_token)).status))
+    expect(await answers(alike)).toEqual([400, 400, 400])
+    expect(await answers(others)).toEqual([200, 200, 200, 200])
+    const rows = await idp.deps.db.execute<{ subject: string; action: string }>(
+      `select subject, action from audit_events where actor = 'user:${ana.userId}' and subject like 'family:%'`,
+    )
+    const familyOf = ({ refresh_token }: { refresh_token: string }) => `family:${refresh_token.split('.')[2]}`
+    const expected = alike.map((one) => ({ subject: familyOf(one), action: 'family.revoked' }))
+    expect(rows.toSorted((a, b) => a.subject.localeCompare(b.subject))).toEqual(
+      expected.toSorted((a, b) => a.subject.localeCompare(b.subject)),
+    )
+  })
+
+  test('a connection that looks like no other is cut off alone, with one audit row; the application stays, even without any', async () => {
     const ana = await idp.person()
     const client = await thirdParty('Tool')
-    const [one, two] = [await idp.tokens(client, ana), await idp.tokens(client, ana)]
+    await idp.code(client, ana, { scope: 'openid offline_access' })
+    const at = (address: string) => signedInWith(ana, { 'user-agent': FIREFOX, 'x-forwarded-for': address })
+    const one = await tokensIn(await at('198.51.100.36'), client)
+    idp.advance(1_000)
+    const two = await tokensIn(await at('198.51.100.37'), client)
     const browser = await idp.signedIn(ana)
     const [newest, oldest] = machinesOf(await open(browser), 'Tool')
     expect(await cutOff(browser, oldest?.form ?? {})).toMatchObject({
@@ -234,12 +370,15 @@ describe('each machine that stays connected', () => {
       `select actor, action from audit_events where subject = 'family:${oldest?.form.connection}'`,
     )
     expect(rows).toEqual([{ actor: `user:${ana.userId}`, action: 'family.revoked' }])
+    expect(itemOf(await open(browser), 'Tool')).toContain('Stays connected with')
     await cutOff(browser, left?.form ?? {})
-    expect(itemOf(await open(browser), 'Tool')).not.toContain('Stays connected with')
+    const item = itemOf(await open(browser), 'Tool')
+    expect(foldedOf(item)).toMatch(/^Tool No connection /)
+    expect(item).not.toContain('Stays connected with')
     expect(await auditOf(ana, client)).toEqual(['consent.granted'])
   })
 
-  test('of somebody else is answered like one that nobody has, and goes on', async () => {
+  test('a connection of somebody else is answered like one that nobody has, and goes on', async () => {
     const [ana, bob] = [await idp.person(), await idp.person()]
     const client = await idp.client({ name: 'Tool' })
     const { refresh_token } = await idp.tokens(client, ana)
@@ -258,21 +397,23 @@ describe('each machine that stays connected', () => {
     expect((await refresh(client, refresh_token)).status).toBe(200)
   })
 
-  test('is cut off only by the form of its own line (CSRF), and by nobody without a session', async () => {
+  test('a line is cut off only by its own form (CSRF), and by nobody without a session', async () => {
     const ana = await idp.person()
     const client = await idp.client({ name: 'Tool' })
-    await idp.tokens(client, ana)
-    const { refresh_token } = await idp.tokens(client, ana)
-    const browser = await idp.signedIn(ana)
+    await tokensIn(await signedInWith(ana, { 'x-forwarded-for': '198.51.100.38' }), client)
+    idp.advance(1_000)
+    const browser = await signedInWith(ana, { 'x-forwarded-for': '198.51.100.39' })
+    const { refresh_token } = await tokensIn(browser, client)
     const [newest, oldest] = machinesOf(await open(browser), 'Tool')
     const connection = newest?.form.connection ?? ''
+    expect(oldest?.form.csrf).toMatch(/^[\w-]{43}$/)
     for (const csrf of ['x', oldest?.form.csrf ?? '', formToDisconnect(await open(browser), 'Tool').csrf])
       expect((await cutOff(browser, { csrf, connection })).status).toBe(403)
     expect((await cutOff(new Browser(), { csrf: 'x', connection })).location).toContain('/sign-in?returnTo=')
     expect((await refresh(client, refresh_token)).status).toBe(200)
   })
 
-  test('is listed while it is live; twenty at most, those used last, and how many there are in all', async () => {
+  test('live connections are listed; twenty lines at most, those used last, and how many connections there are in all', async () => {
     const ana = await idp.person()
     const [client, other] = [await idp.client({ name: 'Tool' }), await idp.client({ name: 'Other' })]
     const { refresh_token: revoked = '' } = await idp.tokens(client, ana)
@@ -285,8 +426,10 @@ describe('each machine that stays connected', () => {
     await idp.tokens(other, ana)
     const { refresh_token } = await idp.tokens(client, ana)
     await idp.deps.db.execute(sql`
-      insert into refresh_families (id, client_id, user_id, scope, auth_time, amr, sid, created_at, generation, expires_at)
-      select gen_random_uuid(), client_id, user_id, scope, auth_time, amr, sid, created_at + n * interval '1 ms', 1, expires_at
+      insert into refresh_families
+        (id, client_id, user_id, scope, auth_time, amr, sid, created_at, generation, expires_at, address)
+      select gen_random_uuid(), client_id, user_id, scope, auth_time, amr, sid, created_at + n * interval '1 ms', 1, expires_at,
+        case when n < 22 then '198.51.100.' || n end
       from refresh_families, generate_series(1, 22) as n
       where user_id = ${ana.userId} and client_id = ${client.id} and revoked_at is null and expires_at > ${idp.now().toISOString()}`)
     const browser = await idp.signedIn(ana)
@@ -296,7 +439,7 @@ describe('each machine that stays connected', () => {
     const machines = machinesOf(page, 'Tool')
     expect(machines).toHaveLength(20)
     expect(machines[0]?.form.connection).toBe(refresh_token?.split('.')[2])
-    expect(machines[1]?.text).toMatch(/^A machine Address Not known /) // of rows older than the columns
+    expect(machines[1]?.text).toMatch(/^A machine Address not known, /) // of rows older than the columns
     expect(words(itemOf(page, 'Tool'))).toContain('of 23 in all')
     expect(machinesOf(page, 'Other')).toHaveLength(1)
     expect(itemOf(page, 'Other')).not.toContain('in all')

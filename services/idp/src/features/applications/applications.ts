@@ -2,22 +2,31 @@ import { scopeCatalogue } from '@platform/auth/scopes'
 import { recordAudit } from '@platform/service/audit'
 import { and, asc, eq, gt, isNull, lte, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
+import { describeBrowser } from '../../site/describe-browser.ts'
 import { endGrants } from '../access/end-access.ts'
 import { clients } from '../clients/table.ts'
 import { consents } from '../consents/table.ts'
+import { revokeFamilies } from '../refresh/families.ts'
 import { refreshFamilies } from '../refresh/table.ts'
 
 type ApplicationDeps = Pick<Deps, 'db' | 'now'>
 
 /** Connections of a client beyond this many are not listed; ending the client's access ends them all. */
 const CONNECTIONS_LISTED_MAX = 20
+/** So many browsers and networks of a client are read, of which some look alike. */
+const CONNECTIONS_READ_MAX = 200
 
-/** One machine or browser in which a client stays connected: a refresh family. */
+/** Machines or browsers in which a client stays connected: refresh families that differ in nothing that a person sees. */
 export interface Connection {
+  /** One of the families, by which a form names them all. */
   familyId: string
+  /** What asked for it, in words. */
+  machine: string
   /** User-Agent of the browser or device that made the request, and its network; null in rows older than the columns. */
   userAgent: string | null
   address: string | null
+  /** The number of families. */
+  count: number
   since: Date
   lastUsedAt: Date
 }
@@ -33,7 +42,7 @@ export interface Application {
   lastUsedAt: Date | undefined
   /** The most recently used, newest first. */
   connections: Connection[]
-  /** The number of connections, listed or not. */
+  /** The number of refresh families, listed or not. */
   connectionCount: number
 }
 
@@ -44,36 +53,60 @@ function order(scopes: Iterable<string>): string[] {
   return scopeCatalogue.filter((scope) => held.has(scope))
 }
 
-const usedAt = sql`coalesce(${refreshFamilies.rotatedAt}, ${refreshFamilies.createdAt})`
+/** When a family was last used. */
+export const usedAt = sql<Date>`coalesce(${refreshFamilies.rotatedAt}, ${refreshFamilies.createdAt})`
 
-const isLiveFamilyOf = (userId: string, time: Date) =>
+/** Which refresh families of a user are live. */
+export const isLiveFamilyOf = (userId: string, time: Date) =>
   and(eq(refreshFamilies.userId, userId), isNull(refreshFamilies.revokedAt), gt(refreshFamilies.expiresAt, time))
 
-/** The live families of a user by client, at most the CONNECTIONS_LISTED_MAX most recently used of each. */
+const machineOf = (userAgent: string | null): string => (userAgent === null ? 'A machine' : describeBrowser(userAgent))
+/** The same for connections that nobody can tell apart, such as the tabs of one browser. */
+const looks = ({ userAgent, address }: Pick<Connection, 'userAgent' | 'address'>): string =>
+  JSON.stringify([machineOf(userAgent), address])
+
+/** Makes one connection of those that look alike to a person, with the id of the first; the others only add to it. */
+function mergeAlike(connections: readonly Omit<Connection, 'machine'>[]): Connection[] {
+  const merged = new Map<string, Connection>()
+  for (const connection of connections) {
+    const before = merged.get(looks(connection))
+    merged.set(
+      looks(connection),
+      before
+        ? { ...before, count: before.count + connection.count, since: earlier(before.since, connection.since) }
+        : { ...connection, machine: machineOf(connection.userAgent) },
+    )
+  }
+  return [...merged.values()]
+}
+
+/** The live connections of a user by client, at most the CONNECTIONS_LISTED_MAX most recently used of each. */
 async function listConnections({ db, now }: ApplicationDeps, userId: string): Promise<Map<string, Connection[]>> {
+  const { id, clientId, userAgent, address, createdAt } = refreshFamilies
   const ranked = db
     .select({
-      clientId: refreshFamilies.clientId,
-      familyId: refreshFamilies.id,
-      userAgent: refreshFamilies.userAgent,
-      address: refreshFamilies.address,
-      since: refreshFamilies.createdAt,
-      lastUsedAt: usedAt.mapWith(refreshFamilies.createdAt).as('last_used_at'),
-      place: sql<number>`row_number() over (
-        partition by ${refreshFamilies.clientId} order by ${usedAt} desc, ${refreshFamilies.id} desc)`.as('place'),
+      clientId,
+      userAgent,
+      address,
+      familyId: sql<string>`(array_agg(${id} order by ${usedAt} desc, ${id} desc))[1]`.as('family_id'),
+      count: sql<number>`count(*)::int`.as('count'),
+      since: sql<Date>`min(${createdAt})`.mapWith(createdAt).as('since'),
+      lastUsedAt: sql<Date>`max(${usedAt})`.mapWith(createdAt).as('last_used_at'),
+      place:
+        sql<number>`row_number() over (partition by ${clientId} order by max(${usedAt}) desc, max(${id}::text) desc)`.as(
+          'place',
+        ),
     })
     .from(refreshFamilies)
     .where(isLiveFamilyOf(userId, now()))
+    .groupBy(clientId, userAgent, address)
     .as('ranked')
-  const rows = await db
-    .select()
-    .from(ranked)
-    .where(lte(ranked.place, CONNECTIONS_LISTED_MAX))
-    .orderBy(asc(ranked.place))
-  return Map.groupBy(rows, ({ clientId }) => clientId)
+  const rows = await db.select().from(ranked).where(lte(ranked.place, CONNECTIONS_READ_MAX)).orderBy(asc(ranked.place))
+  const byClient = Map.groupBy(rows, (row) => row.clientId)
+  return new Map([...byClient].map(([id, ofClient]) => [id, mergeAlike(ofClient).slice(0, CONNECTIONS_LISTED_MAX)]))
 }
 
-/** The applications connected to a user's account, newest first. */
+/** The applications connected to a user's account, those used or connected last first. */
 export async function listApplications(deps: ApplicationDeps, userId: string): Promise<Application[]> {
   const { db, now } = deps
   const client = { clientId: clients.id, name: clients.name }
@@ -114,7 +147,8 @@ export async function listApplications(deps: ApplicationDeps, userId: string): P
       connections: connections.get(families.clientId) ?? [],
     })
   }
-  return [...applicationsById.values()].toSorted((a, b) => b.since.getTime() - a.since.getTime())
+  const newest = ({ lastUsedAt, since }: Application) => (lastUsedAt ?? since).getTime()
+  return [...applicationsById.values()].toSorted((a, b) => newest(b) - newest(a))
 }
 
 /**
@@ -138,5 +172,34 @@ export async function disconnectApplication(
       action: 'client.disconnected',
       subject: `client:${clientId}`,
     })
+  })
+}
+
+/**
+ * Ends a connection of a user, and those of the same client that look like it: the list shows them as one. Safe to repeat;
+ * does nothing if the user has no such connection.
+ */
+export async function cutOff(
+  { db, now }: ApplicationDeps,
+  { userId, familyId }: { userId: string; familyId: string },
+): Promise<void> {
+  const time = now()
+  await db.transaction(async (tx) => {
+    const { id, clientId, userAgent, address } = refreshFamilies
+    const families = await tx
+      .select({ id, clientId, userAgent, address })
+      .from(refreshFamilies)
+      .where(isLiveFamilyOf(userId, time))
+    const chosen = families.find((family) => family.id === familyId)
+    if (!chosen) return
+    // Those of other clients are left alone below.
+    const alike = families.filter((family) => looks(family) === looks(chosen))
+    await revokeFamilies(
+      tx,
+      time,
+      { familyIds: alike.map((family) => family.id), clientId: chosen.clientId },
+      `user:${userId}`,
+      'cut off by its user',
+    )
   })
 }

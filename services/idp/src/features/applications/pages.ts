@@ -4,34 +4,36 @@ import { z } from 'zod'
 import type { Deps } from '../../deps.ts'
 import { answerPage, type Markup } from '../../site/answer-page.ts'
 import { csrfOfSession } from '../../site/csrf.ts'
-import { describeBrowser } from '../../site/describe-browser.ts'
+import { foldedRows } from '../../site/folded-rows.ts'
 import { moment } from '../../site/moment.ts'
 import { redirect } from '../../site/navigation.ts'
 import { type FormCall, page, type PageCall, textField } from '../../site/page.ts'
 import type { Session } from '../../site/session.ts'
-import { scopeList } from '../consents/scope-list.ts'
-import { revokeFamily } from '../refresh/families.ts'
-import { type Application, type Connection, disconnectApplication, listApplications } from './applications.ts'
+import { scopeList, weightiestOf } from '../consents/scope-list.ts'
+import { type Application, type Connection, cutOff, disconnectApplication, listApplications } from './applications.ts'
 
-/** Longer lists of scopes start folded. */
-const SCOPES_OPEN_MAX = 6
+/** Further applications are folded away. */
+const SHOWN_MAX = 8
+/** The scopes that a folded application shows. */
+const SCOPES_SHOWN = 3
 
 const purposeOf = (clientId: string): string => `disconnect\n${clientId}`
 const purposeOfCut = (familyId: string): string => `cut-off\n${familyId}`
 
+const connectionsOf = (count: number): string => (count === 1 ? '1 connection' : `${count} connections`)
+
 function connectionItem(deps: Deps, session: Session, name: string, connection: Connection): Markup {
-  const { familyId, userAgent, address, since, lastUsedAt } = connection
-  const machine = userAgent === null ? 'A machine' : describeBrowser(userAgent)
+  const { familyId, machine, userAgent, address, count, since, lastUsedAt } = connection
+  const time = deps.now()
   return html`<li>
-    <strong title="${userAgent ?? ''}">${machine}</strong>
-    <dl>
-      <dt>Address</dt>
-      <dd>${address ?? 'Not known'}</dd>
-      <dt>Connected</dt>
-      <dd>${moment(since)}</dd>
-      <dt>Last used</dt>
-      <dd>${moment(lastUsedAt)}</dd>
-    </dl>
+    <p>
+      <span class="name" title="${userAgent ?? ''}">${machine}</span
+      >${count === 1 ? '' : html`, ${connectionsOf(count)}`}
+      <br />
+      <span class="soft"
+        >${address ?? 'Address not known'}, used ${moment(lastUsedAt, time)}, connected ${moment(since, time)}</span
+      >
+    </p>
     <form method="post" action="${deps.accountUrl}/applications/cut-off">
       <input type="hidden" name="csrf" value="${csrfOfSession(session, purposeOfCut(familyId))}" />
       <input type="hidden" name="connection" value="${familyId}" />
@@ -46,16 +48,20 @@ function connectionItem(deps: Deps, session: Session, name: string, connection: 
   </li>`
 }
 
-function connectionList(deps: Deps, session: Session, application: Application): Markup | '' {
-  const { name, connections, connectionCount } = application
+function connectionList(
+  deps: Deps,
+  session: Session,
+  { name, connections, connectionCount }: Application,
+): Markup | '' {
   if (connectionCount === 0) return ''
-  return html`<h3>Stays connected with</h3>
-    <ul class="machines">
+  const listed = connections.reduce((sum, { count }) => sum + count, 0)
+  return html`<h2>Stays connected with</h2>
+    <ul class="entries">
       ${connections.map((connection) => connectionItem(deps, session, name, connection))}
     </ul>
     ${
-      connectionCount > connections.length
-        ? html`<p class="soft">
+      connectionCount > listed
+        ? html`<p class="note">
             These were used last, of ${connectionCount} in all. Disconnecting the application ends every one.
           </p>`
         : ''
@@ -63,28 +69,30 @@ function connectionList(deps: Deps, session: Session, application: Application):
 }
 
 function applicationItem(deps: Deps, session: Session, application: Application): Markup {
-  const { clientId, name, scopes, since, lastUsedAt } = application
+  const { clientId, name, scopes, since, lastUsedAt, connectionCount } = application
+  const weightiest = weightiestOf(scopes)
+  const more = weightiest.length - SCOPES_SHOWN
+  const time = deps.now()
   return html`<li>
-    <h2>${name}</h2>
-    <dl>
-      <dt>Connected</dt>
-      <dd>${moment(since)}</dd>
-      ${
-        lastUsedAt &&
-        html`<dt>Last used</dt>
-          <dd>${moment(lastUsedAt)}</dd>`
-      }
-    </dl>
-    <details ${scopes.length > SCOPES_OPEN_MAX ? '' : html`open`}>
-      <summary>What it is able to do</summary>
-      ${scopeList(scopes)}
+    <details>
+      <summary class="row">
+        <span class="name">${name}</span>
+        <span>${lastUsedAt ? moment(lastUsedAt, time, { isInside: true }) : 'No connection'}</span>
+        <span class="note"
+          >${connectionCount > 1 ? `${connectionsOf(connectionCount)}. ` : ''}${weightiest
+            .slice(0, SCOPES_SHOWN)
+            .join(' · ')}${more > 0 ? ` · ${more} more` : ''}</span
+        >
+      </summary>
+      <p class="note">Connected ${moment(since, time)}.</p>
+      <h2>What it is able to do</h2>
+      ${scopeList(scopes)} ${connectionList(deps, session, application)}
+      <form method="post" action="${deps.accountUrl}/applications/disconnect">
+        <input type="hidden" name="csrf" value="${csrfOfSession(session, purposeOf(clientId))}" />
+        <input type="hidden" name="client_id" value="${clientId}" />
+        <button type="submit" class="second small">Disconnect ${name}</button>
+      </form>
     </details>
-    ${connectionList(deps, session, application)}
-    <form method="post" action="${deps.accountUrl}/applications/disconnect">
-      <input type="hidden" name="csrf" value="${csrfOfSession(session, purposeOf(clientId))}" />
-      <input type="hidden" name="client_id" value="${clientId}" />
-      <button type="submit" class="second small">Disconnect ${name}</button>
-    </form>
   </li>`
 }
 
@@ -93,17 +101,20 @@ async function showApplications({ c, deps, session }: PageCall<'any'>): Promise<
   const applications = await listApplications(deps, session.user.id)
   return answerPage(c, deps, {
     title: 'Connected applications',
+    isWide: true,
+    hasScript: true,
     content: html`
       ${
         applications.length === 0
           ? html`<p class="empty">No application is connected to your account.</p>`
           : html`<p class="soft">
                 These may use your account. One that you disconnect notices within five minutes, and has to ask you
-                again. What stays connected on several machines can be cut off from one of them alone.
+                again.
               </p>
-              <ul class="items">
-                ${applications.map((application) => applicationItem(deps, session, application))}
-              </ul>`
+              ${foldedRows(
+                applications.map((application) => applicationItem(deps, session, application)),
+                { shownMax: SHOWN_MAX, noun: 'applications' },
+              )}`
       }
       <p class="back"><a href="${deps.accountUrl}/">Back to your account</a></p>
     `,
@@ -119,11 +130,10 @@ async function disconnect({ c, deps, session, form }: FormCall<'any', typeof cho
   return redirect(c, `${deps.accountUrl}/applications`)
 }
 
-/** Ends one connection of the user. Any other id leads to the list just the same. */
-async function cutOff({ c, deps, session, form }: FormCall<'any', typeof chosenConnection>): Promise<Response> {
+/** Ends a connection of the user and those that look like it. Any other id leads to the list just the same. */
+async function cutOffOne({ c, deps, session, form }: FormCall<'any', typeof chosenConnection>): Promise<Response> {
   const familyId = form.connection
-  const userId = session.user.id
-  if (isUuid(familyId)) await revokeFamily(deps, { familyId, userId }, `user:${userId}`, 'cut off by its user')
+  if (isUuid(familyId)) await cutOff(deps, { userId: session.user.id, familyId })
   return redirect(c, `${deps.accountUrl}/applications`)
 }
 
@@ -143,6 +153,6 @@ export const applicationsPages = [
     back: 'applications',
     form: chosenConnection,
     csrf: ({ field }) => purposeOfCut(field('connection') ?? ''),
-    submit: cutOff,
+    submit: cutOffOne,
   }),
 ]

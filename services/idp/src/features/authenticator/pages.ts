@@ -49,6 +49,7 @@ const back = ({ accountUrl }: Deps) => html`<p class="back"><a href="${accountUr
 function answerAbsent(c: Ctx, deps: Deps): Promise<Response> {
   return answerPage(c, deps, {
     title: 'Authenticator app',
+    isWide: true,
     content: html`
       <p>With an app on your phone, signing in with your password takes a code from it as well.</p>
       <p class="empty">You have not set up an app.</p>
@@ -89,17 +90,18 @@ async function answerPresent(
   }
   return answerPage(c, deps, {
     title: 'Authenticator app',
+    isWide: true,
     status: failed?.problem.status ?? 200,
     hasScript: true,
     content: html`
       <p>Signing in with your password takes a code from your app as well.</p>
       <dl>
         <dt>Set up</dt>
-        <dd>${moment(since)}</dd>
+        <dd>${moment(since, deps.now())}</dd>
         <dt>Recovery codes</dt>
         <dd>${left === 0 ? 'None left' : `${left} left`}</dd>
       </dl>
-      ${left <= CODES_FEW ? html`<p class="alert">Make new recovery codes before you run out of them.</p>` : ''}
+      ${left <= CODES_FEW ? html`<p class="alert warn">Make new recovery codes before you run out of them.</p>` : ''}
       <details ${failed?.form === RENEW ? html`open` : ''}>
         <summary>Make new recovery codes</summary>
         <p class="soft">Those from before stop working.</p>
@@ -220,7 +222,7 @@ async function answerCodes(c: Ctx, deps: Deps, { title, session, codes, flow }: 
         <button type="button" class="second" data-take="print">Print</button>
         <p class="soft" role="status"></p>
       </div>
-      <p class="alert">They are shown here and never again.</p>
+      <p class="alert warn">They are shown here and never again.</p>
       <p><a class="button" href="${flow?.url ?? `${deps.accountUrl}/`}">I have saved them</a></p>
     `,
   })

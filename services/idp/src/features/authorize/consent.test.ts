@@ -1,5 +1,5 @@
-import type { Visit } from '@platform/testkit/browser'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { termsOf } from '../../../test/page-words.ts'
 import { REDIRECT_URI, startTestIdp, type TestIdp } from '../../../test/start.ts'
 
 let idp: TestIdp
@@ -8,38 +8,35 @@ beforeAll(async () => {
 })
 afterAll(() => idp.close())
 
-const words = (markup = '') =>
-  markup
-    .replaceAll(/<[^>]*>/g, '')
-    .replaceAll(/\s+/g, ' ')
-    .trim()
-const termsOf = ({ body }: Visit) =>
-  Object.fromEntries(
-    [...body.matchAll(/<dt>(.*?)<\/dt>\s*<dd>(.*?)<\/dd>/gs)].map(([, term, text]) => [words(term), words(text)]),
-  )
 async function consentPage(description: Parameters<TestIdp['client']>[0], parameters: Record<string, string>) {
   const client = await idp.client({ isFirstParty: false, ...description })
-  const browser = await idp.signedIn(await idp.person())
+  const person = await idp.person()
+  const browser = await idp.signedIn(person)
   const page = await browser.follow(await browser.visit(idp.authorizeUrl(client, parameters)), idp.url)
   expect(page.url).toContain('/consent?')
-  return { client, browser, page }
+  return { client, person, browser, page }
 }
 
 describe('who asks, and where it leads', () => {
-  test('the client, whom it was made for, and the host of its redirect URI, as text', async () => {
-    const { page } = await consentPage({ name: '<b>Notes</b>', requester: 'Smith & Sons' }, {})
-    expect(termsOf(page)).toEqual({
+  test('the page names the client, whom it was made for, the host of its redirect URI and the account, as text', async () => {
+    const { page, person } = await consentPage({ name: '<b>Notes</b>', requester: 'Smith & Sons' }, {})
+    expect(termsOf(page.body)).toEqual({
       Application: '&lt;b&gt;Notes&lt;/b&gt;',
       'Made for': 'Smith &amp; Sons',
       'Leads to': new URL(REDIRECT_URI).host,
+      'Your account': `${person.email} Use another account`,
     })
   })
 
   test.each(['http://127.0.0.1:4123/callback', 'com.example.notes:/callback'])(
     'for %s it is a program on this machine; without a requester nothing is said of one',
     async (redirectUri) => {
-      const { page } = await consentPage({ redirectUris: [redirectUri] }, { redirect_uri: redirectUri })
-      expect(termsOf(page)).toEqual({ Application: 'Test client', 'Leads to': 'A program on this machine' })
+      const { page, person } = await consentPage({ redirectUris: [redirectUri] }, { redirect_uri: redirectUri })
+      expect(termsOf(page.body)).toEqual({
+        Application: 'Test client',
+        'Leads to': 'A program on this machine',
+        'Your account': `${person.email} Use another account`,
+      })
     },
   )
 
@@ -58,4 +55,20 @@ describe('who asks, and where it leads', () => {
     const userinfo = { authorization: `Bearer ${body.access_token as string}` }
     expect((await idp.send('GET /oauth2/userinfo', undefined, userinfo)).body).toMatchObject({ email: bob.email })
   })
+})
+
+test('Allow comes before Deny and is filled, Deny is quiet; nothing on the page has the focus or is chosen beforehand', async () => {
+  const { page } = await consentPage({}, { scope: 'openid email' })
+  const buttons = [...page.body.matchAll(/<button\b([^>]*)>([^<]*)</g)].map(([, attributes = '', text]) => ({
+    text,
+    decision: /name="decision" value="(\w+)"/.exec(attributes)?.[1],
+    isQuiet: /class="[^"]*\bsecond\b/.test(attributes),
+  }))
+  expect(buttons).toEqual([
+    { text: 'Allow', decision: 'approve', isQuiet: false },
+    { text: 'Deny', decision: 'deny', isQuiet: true },
+  ])
+  expect(page.body).not.toMatch(/<[^>]*\s(?:autofocus|checked|selected)\b/)
+  // Enter in a field would press the first button.
+  expect(page.body).not.toMatch(/<(?:select|textarea|input(?! type="hidden"))\b/)
 })

@@ -2,6 +2,7 @@ import { html } from 'hono/html'
 import { z } from 'zod'
 import { answerPage } from '../../site/answer-page.ts'
 import { csrfOfSession } from '../../site/csrf.ts'
+import { decisionBar } from '../../site/decision-bar.ts'
 import { redirect } from '../../site/navigation.ts'
 import { type FormCall, page, type PageCall, textField } from '../../site/page.ts'
 import type { ReturnTo } from '../../site/return-to.ts'
@@ -31,23 +32,24 @@ async function showConsent({
     title: `Connect ${client.name}?`,
     formAction: formActionSource(redirectUri),
     content: html`
-      <p><strong>${client.name}</strong> wants to use your account <strong>${session.user.email}</strong>.</p>
+      <p><strong>${client.name}</strong> wants to use your account.</p>
       <dl>
         ${whoAsks(client)}
         <dt>Leads to</dt>
         <dd>${isNativeRedirectUri(redirectUri, client) ? 'A program on this machine' : new URL(redirectUri).host}</dd>
+        <dt>Your account</dt>
+        <dd>
+          <strong>${session.user.email}</strong><br />
+          <a href="${deps.accountUrl}/sign-in?returnTo=${encodeURIComponent(returnTo.url)}">Use another account</a>
+        </dd>
       </dl>
       <h2>It would be able to</h2>
       ${scopeList(scopes)}
-      <form method="post" action="${deps.accountUrl}/consent">
-        <input type="hidden" name="csrf" value="${csrfOfSession(session, purposeOf(returnTo))}" />
-        <input type="hidden" name="returnTo" value="${returnTo.url}" />
-        <div class="buttons">
-          <button type="submit" name="decision" value="deny" class="second">Deny</button>
-          <button type="submit" name="decision" value="approve">Allow</button>
-        </div>
-      </form>
-      <p><a href="${deps.accountUrl}/sign-in?returnTo=${encodeURIComponent(returnTo.url)}">Use another account</a></p>
+      ${decisionBar({
+        action: `${deps.accountUrl}/consent`,
+        hidden: html`<input type="hidden" name="csrf" value="${csrfOfSession(session, purposeOf(returnTo))}" />
+          <input type="hidden" name="returnTo" value="${returnTo.url}" />`,
+      })}
     `,
   })
 }

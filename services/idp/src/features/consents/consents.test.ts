@@ -1,6 +1,7 @@
 import { scopeCatalogue } from '@platform/auth/scopes'
 import type { Visit } from '@platform/testkit/browser'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { words } from '../../../test/page-words.ts'
 import { startTestIdp, type TestIdp } from '../../../test/start.ts'
 
 let idp: TestIdp
@@ -9,11 +10,6 @@ beforeAll(async () => {
 })
 afterAll(() => idp.close())
 
-const words = (markup = '') =>
-  markup
-    .replaceAll(/<[^>]*>/g, '')
-    .replaceAll(/\s+/g, ' ')
-    .trim()
 /** The lines of the scope list: the scope's name and what a person reads. */
 const linesOf = ({ body }: Visit) =>
   [...body.matchAll(/<li title="([^"]+)">(.*?)<\/li>/gs)].map(([, scope, text]) => [scope, words(text)])

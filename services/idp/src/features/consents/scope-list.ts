@@ -34,7 +34,7 @@ const compareLines = (a: Line, b: Line): number =>
 const row = ({ scope, effect, words }: Line): Markup => html`
   <li title="${scope}">
     <span>${words}</span>
-    ${marks[effect] && html`<span class="mark${effect === 'deletes' ? ' danger' : ''}">${marks[effect]}</span>`}
+    ${marks[effect] && html`<span class="badge${effect === 'deletes' ? ' danger' : ''}">${marks[effect]}</span>`}
   </li>
 `
 
@@ -56,16 +56,33 @@ const section = (heading: string, lines: readonly Line[]): Markup | '' =>
           ${lines.map(row)}
         </ul>`
 
+/** A scope that is in the catalogue no more comes first, since nobody knows what it does. */
+function linesOf(scopes: readonly string[]): Line[] {
+  const held = new Set(scopes)
+  const known = scopeCatalogue.filter((scope) => held.has(scope))
+  const unknown = scopes.filter((scope) => !isScope(scope))
+  return [...unknown, ...known].map(lineOf)
+}
+
+/** The lines of scopes with the user's identity as one line, those with the gravest effect first. */
+export function weightiestOf(scopes: readonly string[]): string[] {
+  const lines = linesOf(scopes)
+  const identity = lines.filter(({ effect }) => effect === 'identity')
+  return [
+    ...lines.filter(({ effect }) => effect !== 'identity'),
+    ...(identity.length > 0 ? [inOneSentence(identity)] : []),
+  ]
+    .toSorted((a, b) => effects.indexOf(a.effect) - effects.indexOf(b.effect))
+    .map(({ words }) => words)
+}
+
 /**
  * Lists scopes for people. The request does not affect the order: first scopes that change or delete something, each line
  * marked, then those that only read, and finally one line for the user's identity. Nothing is folded or scrolled away. Each
  * line carries the scope's name.
  */
 export function scopeList(scopes: readonly string[]): Markup {
-  const held = new Set(scopes)
-  const known = scopeCatalogue.filter((scope) => held.has(scope))
-  const unknown = scopes.filter((scope) => !isScope(scope))
-  const lines = [...unknown, ...known].map(lineOf).toSorted(compareLines)
+  const lines = linesOf(scopes).toSorted(compareLines)
   const identity = lines.filter(({ effect }) => effect === 'identity')
   const reading = lines.filter(({ effect }) => effect === 'reads')
   const acting = lines.filter(({ effect }) => effect !== 'reads' && effect !== 'identity')

@@ -4,6 +4,7 @@ import { Browser } from '@platform/testkit/browser'
 import { holding } from '@platform/testkit/holding'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { raceFifty } from '../../../test/race-fifty.ts'
+import { termsOf, words } from '../../../test/page-words.ts'
 import {
   basic,
   claimsOf,
@@ -302,15 +303,6 @@ describe('approval', () => {
   })
 
   describe('tells who asks, from where, with what and since when (RFC 8628 §5.4)', () => {
-    const words = (markup = '') =>
-      markup
-        .replaceAll(/<[^>]*>/g, '')
-        .replaceAll(/\s+/g, ' ')
-        .trim()
-    const termsOf = (body: string) =>
-      Object.fromEntries(
-        [...body.matchAll(/<dt>(.*?)<\/dt>\s*<dd>(.*?)<\/dd>/gs)].map(([, term, text]) => [words(term), words(text)]),
-      )
     const WARNING = 'started from another network'
     /** The page shown at `here` for a device that made its request from `there`. */
     const seen = async (here: string, there: string, headers: Record<string, string> = {}, by = client) => {
@@ -319,8 +311,15 @@ describe('approval', () => {
       const { body } = await idp.send('POST /oauth2/device_authorization', form, from)
       const browser = new Browser({ 'x-forwarded-for': here })
       await idp.signIn(browser, await browser.visit(`${idp.url}/sign-in`), ana)
-      return async () => (await browser.visit(body.verification_uri_complete as string)).body
+      return async (more: Record<string, string> = {}) =>
+        (await browser.visit(body.verification_uri_complete as string, undefined, more)).body
     }
+    const buttonsOf = (body: string) =>
+      [...body.matchAll(/<button\b([^>]*)>([^<]*)</g)].map(([, attributes = '', text]) => ({
+        text,
+        decision: /name="decision" value="(\w+)"/.exec(attributes)?.[1],
+        isQuiet: /class="[^"]*\bsecond\b/.test(attributes),
+      }))
 
     test('client, requester, address, program and time, all of them as text', async () => {
       const by = await idp.client({ name: '<i>Tool</i>', requester: 'Smith & Sons' })
@@ -330,19 +329,20 @@ describe('approval', () => {
         'Made for': 'Smith &amp; Sons',
         'Started from': address,
         'Started with': 'tool, as it says itself',
-        Started: expect.stringMatching(/^Just now, \d+ \w+ \d{4}, \d\d:\d\d UTC$/),
+        Started: 'just now',
+        'Your account': ana.email,
       })
       expect(await look()).toContain('title="tool/2.1 &lt;b&gt;xxx')
       expect(await look()).not.toContain('x'.repeat(512))
       idp.advance(60_000)
-      expect(termsOf(await look()).Started).toMatch(/^1 minute ago, /)
+      expect(termsOf(await look()).Started).toBe('1 minute ago')
       idp.advance(240_000)
-      expect(termsOf(await look()).Started).toMatch(/^5 minutes ago, /)
+      expect(termsOf(await look()).Started).toBe('5 minutes ago')
     })
 
     test('a device that does not say what it is has no such line', async () => {
       const look = await seen(address, address, { 'user-agent': '' })
-      expect(Object.keys(termsOf(await look()))).toEqual(['Application', 'Started from', 'Started'])
+      expect(Object.keys(termsOf(await look()))).toEqual(['Application', 'Started from', 'Started', 'Your account'])
     })
 
     test('the same network is no reason for a warning: the same IPv4 address, or the same /64 of IPv6', async () => {
@@ -360,12 +360,64 @@ describe('approval', () => {
         ['2001:db8:0:2::1', '2001:db8:0:3::1', '2001:db8:0:2::/64', '2001:db8:0:3::/64'],
       ] as const) {
         const body = await (await seen(here, there))()
-        const warning = words(body.slice(body.indexOf('<div class="alert">'), body.indexOf('name="decision"')))
+        const warning = words(body.slice(body.indexOf('<div class="alert warn">'), body.indexOf('name="decision"')))
         expect(warning).toContain(`${WARNING} than yours: from ${shownThere}, and you are at ${shownHere}.`)
         expect(warning).toContain('If someone sent you this code or link, deny.')
         expect(warning).not.toContain('IPv4')
       }
       expect(words(await (await seen(address, '2001:db8:0:4::1'))())).toContain('different ways (IPv4 and IPv6)')
+    })
+
+    test('the page warns where a link on another site led here, and not where one of this site did or none', async () => {
+      const look = await seen(address, address)
+      const body = await look({ 'sec-fetch-site': 'cross-site' })
+      const warning = words(body.slice(body.indexOf('<div class="alert warn">'), body.indexOf('name="decision"')))
+      expect(warning).toMatch(/^A link on another site led here\. If someone sent it to you, deny\./)
+      for (const site of ['same-origin', 'same-site', 'none'])
+        expect(await look({ 'sec-fetch-site': site })).not.toContain('class="alert')
+    })
+
+    test('the page warns of such a link too where sign-in came in between', async () => {
+      const { body } = await idp.send(
+        'POST /oauth2/device_authorization',
+        { client_id: client.id, scope: 'openid' },
+        JSON_BODY,
+      )
+      const browser = new Browser()
+      const first = await browser.visit(body.verification_uri_complete as string, undefined, {
+        'sec-fetch-site': 'cross-site',
+      })
+      const form = await browser.follow(first, idp.url)
+      const signed = await idp.signIn(browser, form, ana)
+      const page = await browser.visit(signed.location ?? '', undefined, { 'sec-fetch-site': 'same-origin' })
+      expect(page.body).toContain('name="decision"')
+      expect(page.body).toContain('A link on another site led here.')
+    })
+
+    test('Allow comes before Deny; Deny is filled where the page warns, Allow where it does not', async () => {
+      const plain = [
+        { text: 'Allow', decision: 'approve', isQuiet: false },
+        { text: 'Deny', decision: 'deny', isQuiet: true },
+      ]
+      const warned = [
+        { text: 'Allow', decision: 'approve', isQuiet: true },
+        { text: 'Deny', decision: 'deny', isQuiet: false },
+      ]
+      const [near, far] = [await seen(address, address), await seen(address, '203.0.113.10')]
+      const crossSite = { 'sec-fetch-site': 'cross-site' }
+      expect(buttonsOf(await near())).toEqual(plain)
+      expect(buttonsOf(await near(crossSite))).toEqual(warned)
+      expect(buttonsOf(await far())).toEqual(warned)
+      expect(buttonsOf(await far(crossSite))).toEqual(warned)
+    })
+
+    test('nothing on the page has the focus or is chosen beforehand, and no field sends a decision by Enter', async () => {
+      for (const there of [address, '203.0.113.11']) {
+        const body = await (await seen(address, there))()
+        expect(body).toContain('name="decision"')
+        expect(body).not.toMatch(/<[^>]*\s(?:autofocus|checked|selected)\b/)
+        expect(body).not.toMatch(/<(?:select|textarea|input(?! type="hidden"))\b/)
+      }
     })
 
     test('whoever is no trusted proxy cannot say that they come from the network of their victim', async () => {

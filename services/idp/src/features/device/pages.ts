@@ -5,9 +5,10 @@ import type { Deps } from '../../deps.ts'
 import { addressOf, type Ctx } from '../../http/app.ts'
 import { answerPage, type Markup } from '../../site/answer-page.ts'
 import { csrfOfSession } from '../../site/csrf.ts'
+import { decisionBar } from '../../site/decision-bar.ts'
 import { describeBrowser } from '../../site/describe-browser.ts'
 import { fieldProblem } from '../../site/field-problem.ts'
-import { minutesAgo, moment } from '../../site/moment.ts'
+import { moment } from '../../site/moment.ts'
 import { redirectToSignIn, redirectToStepUp } from '../../site/navigation.ts'
 import { type FormCall, page, type PageCall, textField } from '../../site/page.ts'
 import { returnToDevice } from '../../site/return-to.ts'
@@ -52,57 +53,70 @@ function answerEntry(c: Ctx, deps: Deps, typed: string, problem?: string): Promi
   })
 }
 
+/** A link on another site led here, at once or by way of sign-in. */
+const isLinked = (c: Ctx): boolean =>
+  c.req.header('sec-fetch-site') === 'cross-site' || c.req.query('linked') !== undefined
+
 /**
- * A warning if the device is on another network than the browser that would approve it: somebody else may have sent the code
- * (RFC 8628 §5.4). Addresses are compared as rate limits count them, IPv6 by its /64.
+ * Warnings that somebody else may have sent the code (RFC 8628 §5.4): the device is on another network than the browser that
+ * would approve it, or another site's link led here. Addresses are compared as rate limits count them, IPv6 by its /64.
  */
-function otherNetwork({ address }: PendingDevice, here: string): Markup | '' {
-  if (address === here) return ''
+function warningsOf(c: Ctx, { address }: PendingDevice, here: string): Markup[] {
   const isOtherFamily = address.includes(':') !== here.includes(':')
-  return html`<div class="alert">
-    <p>
-      <strong>This was started from another network than yours:</strong> from ${address}, and you are at ${here}. If
-      someone sent you this code or link, deny.
-    </p>
-    <p>
-      It can be right if the device is somewhere else, such as a server that you are signed in
-      to${isOtherFamily ? ', or if the two reach the Internet in different ways (IPv4 and IPv6)' : ''}.
-    </p>
-  </div>`
+  return [
+    ...(address === here
+      ? []
+      : [
+          html`<p>
+              <strong>This was started from another network than yours:</strong> from ${address}, and you are at
+              ${here}. If someone sent you this code or link, deny.
+            </p>
+            <p>
+              It can be right if the device is somewhere else, such as a server that you are signed in
+              to${isOtherFamily ? ', or if the two reach the Internet in different ways (IPv4 and IPv6)' : ''}.
+            </p>`,
+        ]),
+    ...(isLinked(c)
+      ? [html`<p><strong>A link on another site led here.</strong> If someone sent it to you, deny.</p>`]
+      : []),
+  ]
 }
 
 function answerApproval(c: Ctx, deps: Deps, session: Session, device: PendingDevice): Promise<Response> {
   const { client, address, userAgent, createdAt } = device
   const here = addressOf(c, deps)
+  const warnings = warningsOf(c, device, here)
   return answerPage(c, deps, {
     title: `Connect ${client.name}?`,
+    hasScript: true,
     content: html`
-      <p>A device asks to use your account <strong>${session.user.email}</strong>. Is this the code it shows?</p>
+      <p>
+        A device asks to use your account. Allow it only if you started this yourself, just now, and it shows this code:
+      </p>
       <p class="code">${formatUserCode(device.userCode)}</p>
+      ${warnings.length === 0 ? '' : html`<div class="alert warn">${warnings}</div>`}
       <dl>
         ${whoAsks(client)}
         <dt>Started from</dt>
-        <dd>${address}${address === here ? '' : html` <span class="mark danger">Another network</span>`}</dd>
+        <dd>${address}${address === here ? '' : html` <span class="badge danger">Another network</span>`}</dd>
         ${
           userAgent &&
           html`<dt>Started with</dt>
             <dd><span title="${userAgent}">${describeBrowser(userAgent)}</span>, as it says itself</dd>`
         }
         <dt>Started</dt>
-        <dd>${minutesAgo(createdAt, deps.now())}, ${moment(createdAt)}</dd>
+        <dd>${moment(createdAt, deps.now())}</dd>
+        <dt>Your account</dt>
+        <dd><strong>${session.user.email}</strong></dd>
       </dl>
       <h2>It would be able to</h2>
       ${scopeList(device.scopes)}
-      <form method="post" action="${deps.accountUrl}/device/decision">
-        <input type="hidden" name="csrf" value="${csrfOfSession(session, purposeOf(device.userCode))}" />
-        <input type="hidden" name="user_code" value="${formatUserCode(device.userCode)}" />
-        ${otherNetwork(device, here)}
-        <p class="soft">Allow it only if you started this yourself, just now.</p>
-        <div class="buttons">
-          <button type="submit" name="decision" value="deny" class="second">Deny</button>
-          <button type="submit" name="decision" value="approve">Allow</button>
-        </div>
-      </form>
+      ${decisionBar({
+        action: `${deps.accountUrl}/device/decision`,
+        hidden: html`<input type="hidden" name="csrf" value="${csrfOfSession(session, purposeOf(device.userCode))}" />
+          <input type="hidden" name="user_code" value="${formatUserCode(device.userCode)}" />`,
+        isWarned: warnings.length > 0,
+      })}
     `,
   })
 }
@@ -148,7 +162,8 @@ export const devicePages = [
   page({
     path: '/device',
     session: 'any',
-    back: ({ deps, field }) => returnToDevice(deps, field('user_code')?.slice(0, 20) || undefined),
+    back: ({ c, deps, field }) =>
+      returnToDevice(deps, field('user_code')?.slice(0, 20) || undefined, { isLinked: isLinked(c) }),
     show: showDevice,
   }),
   page({

@@ -54,6 +54,13 @@ describe('confirming an email address (identity.md, account site)', () => {
     expect((await browser.visit(`${idp.url}/email`)).body).toContain('nothing left to do')
   })
 
+  test('the letter ends with the name of the platform and the host of the account site', async () => {
+    const ana = await unverified()
+    await linkOf(ana)
+    const [letter = ''] = await idp.letters(ana)
+    expect(letter.trimEnd().split('\r\n').slice(-3)).toEqual(['-- ', 'Platform', new URL(idp.url).host])
+  })
+
   test('looking at the link, as mail scanners do, confirms nothing and does not use it up', async () => {
     const ana = await unverified()
     const link = await linkOf(ana)

@@ -34,9 +34,9 @@ function passkeyItem(deps: Deps, session: Session, { id, name, isSynced, created
       <dt>Kept</dt>
       <dd>${isSynced ? 'Synced' : 'On one device'}</dd>
       <dt>Added</dt>
-      <dd>${moment(createdAt)}</dd>
+      <dd>${moment(createdAt, deps.now())}</dd>
       <dt>Last used</dt>
-      <dd>${lastUsedAt ? moment(lastUsedAt) : 'Never'}</dd>
+      <dd>${lastUsedAt ? moment(lastUsedAt, deps.now()) : 'Never'}</dd>
     </dl>
     <details>
       <summary>Rename or remove<span class="unseen"> ${name}</span></summary>
@@ -61,6 +61,8 @@ async function showPasskeys({ c, deps, session }: PageCall<'any'>): Promise<Resp
   const held = await listPasskeys(deps, session.user.id)
   return answerPage(c, deps, {
     title: 'Passkeys',
+    isWide: true,
+    hasScript: true,
     content: html`
       <p class="soft">
         A passkey signs you in with your fingerprint, your face or the PIN of your device: no password, no code.

@@ -336,7 +336,7 @@ test('the script is a file of this site, kept for ever, and only pages that need
     expect(script.headers['content-type']).toBe('text/javascript; charset=utf-8')
     expect(script.headers['cache-control']).toContain('immutable')
   }
-  for (const path of ['/', '/passkeys', '/sessions', '/authenticator', '/authenticator/add']) {
+  for (const path of ['/email', '/sign-out', '/device', '/authenticator', '/authenticator/add']) {
     const page = await browser.visit(`${idp.url}${path}`)
     expect([page.status, page.body.includes('<script')]).toEqual([200, false])
     expect(page.headers.get('content-security-policy')).not.toContain('script-src')

@@ -1,3 +1,4 @@
+import { platformName } from '@platform/look/name'
 import type {
   AuthenticatorTransport,
   PublicKeyCredentialCreationOptionsJSON,
@@ -103,7 +104,7 @@ export async function describeNewPasskey(deps: PasskeyDeps, session: Session): P
     .where(eq(passkeys.userId, user.id))
   const name = [user.givenName, user.familyName].filter((part) => part !== null).join(' ')
   const options: PublicKeyCredentialCreationOptionsJSON = {
-    rp: { id: rpIdOf(deps.issuer), name: 'Platform account' },
+    rp: { id: rpIdOf(deps.issuer), name: platformName },
     user: {
       id: userHandleOf(user.id).toString('base64url'),
       name: user.email,

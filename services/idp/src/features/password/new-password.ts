@@ -1,10 +1,9 @@
 import { BadRequest } from '@platform/errors/api-error'
+import { platformName } from '@platform/look/name'
 import type { Deps } from '../../deps.ts'
 import { checkedPassword, PASSWORD_LENGTH_MIN } from '../accounts/passwords.ts'
 import { commonPasswords } from './common-passwords.ts'
 
-/** The name of this service in pages and mail. */
-const PRODUCT = 'Platform account'
 /** A word with up to this many digits and signs around it still counts as that word: a year and an exclamation mark. */
 const DECORATION_MAX = 5
 const WORD_LENGTH_MIN = 3
@@ -51,7 +50,7 @@ function wordsOf({ email, givenName, familyName }: Owner, issuer: string): strin
   const hosts = [email.slice(position + 1), new URL(issuer).hostname]
   // Without the top-level domain, which is too common.
   const labels = hosts.flatMap((host) => (host.includes('.') ? host.split('.').slice(0, -1) : [host]))
-  return [email.slice(0, position), givenName ?? '', familyName ?? '', PRODUCT, ...labels]
+  return [email.slice(0, position), givenName ?? '', familyName ?? '', `${platformName} account`, ...labels]
     .flatMap((text) => [fold(text), ...(fold(text).match(/\p{L}+/gu) ?? [])])
     .filter((word) => word.length >= WORD_LENGTH_MIN)
     .toSorted((a, b) => b.length - a.length)

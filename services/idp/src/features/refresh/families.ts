@@ -1,6 +1,6 @@
 import type { Db } from '@platform/runtime/database'
 import { type AuditActor, recordAudit } from '@platform/service/audit'
-import { and, eq, isNull, sql, type SQLWrapper } from 'drizzle-orm'
+import { and, eq, inArray, isNull, sql, type SQLWrapper } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { refreshFamilies } from './table.ts'
 
@@ -62,34 +62,37 @@ export interface UserGrants {
   sid?: string | undefined
 }
 
-/** Ends one grant of offline access, if it belongs to this client or user. Safe to repeat. */
-export async function revokeFamily(
-  { db, now }: Pick<Deps, 'db' | 'now'>,
-  { familyId, ...owner }: { familyId: string } & ({ clientId: string } | { userId: string }),
+/** Ends grants of offline access of one client, and records each that had not ended before. */
+export async function revokeFamilies(
+  tx: Pick<Db, 'update' | 'insert'>,
+  time: Date,
+  { familyIds, clientId }: { familyIds: readonly string[]; clientId: string },
   actor: AuditActor,
   reason: string,
 ): Promise<void> {
-  await db.transaction(async (tx) => {
-    const revoked = await tx
-      .update(refreshFamilies)
-      .set({ revokedAt: now() })
-      .where(
-        and(
-          eq(refreshFamilies.id, familyId),
-          'userId' in owner ? eq(refreshFamilies.userId, owner.userId) : eq(refreshFamilies.clientId, owner.clientId),
-          isNull(refreshFamilies.revokedAt),
-        ),
-      )
-      .returning({ id: refreshFamilies.id })
-    if (revoked.length === 0) return
-    await recordAudit(tx, now(), {
-      actor,
-      action: 'family.revoked',
-      subject: `family:${familyId}`,
-      details: { reason },
-    })
-  })
+  const revoked = await tx
+    .update(refreshFamilies)
+    .set({ revokedAt: time })
+    .where(
+      and(
+        inArray(refreshFamilies.id, [...familyIds]),
+        eq(refreshFamilies.clientId, clientId),
+        isNull(refreshFamilies.revokedAt),
+      ),
+    )
+    .returning({ id: refreshFamilies.id })
+  for (const { id } of revoked)
+    await recordAudit(tx, time, { actor, action: 'family.revoked', subject: `family:${id}`, details: { reason } })
 }
+
+/** Ends one grant of offline access, if it belongs to this client. Safe to repeat. */
+export const revokeFamily = (
+  { db, now }: Pick<Deps, 'db' | 'now'>,
+  { familyId, clientId }: { familyId: string; clientId: string },
+  actor: AuditActor,
+  reason: string,
+): Promise<void> =>
+  db.transaction((tx) => revokeFamilies(tx, now(), { familyIds: [familyId], clientId }, actor, reason))
 
 /**
  * Ends every grant of a client, or of a user: all of them, those to one client, or those of one session. Part of the

@@ -26,7 +26,7 @@ const ABSOLUTE_MS = 90 * DAY_MS
 /** How old `last_seen_at` has to be before a page view updates it. */
 const TOUCH_MS = 3_600_000
 /** Sessions beyond this many are not listed; ending all sessions ends them too. */
-export const SESSIONS_LISTED_MAX = 100
+export const SESSIONS_LISTED_MAX = 200
 
 const hashCookie = (cookie: string): Buffer => createHash('sha256').update(cookie).digest()
 
@@ -306,9 +306,16 @@ export interface ListedSession {
   lastSeenAt: Date
 }
 
+/** Which sessions of a user are live. */
+export const isLiveSessionOf = (userId: string, time: Date) =>
+  and(
+    eq(sessions.userId, userId),
+    gt(sessions.expiresAt, time),
+    isInUse(new Date(time.getTime() - IDLE_MS), new Date(time.getTime() - IDLE_SHORT_MS)),
+  )
+
 /** The user's live sessions, most recently used first; at most SESSIONS_LISTED_MAX. */
 export async function listSessions({ db, now }: Pick<Deps, 'db' | 'now'>, userId: string): Promise<ListedSession[]> {
-  const time = now()
   return db
     .select({
       id: sessions.id,
@@ -318,13 +325,7 @@ export async function listSessions({ db, now }: Pick<Deps, 'db' | 'now'>, userId
       lastSeenAt: sessions.lastSeenAt,
     })
     .from(sessions)
-    .where(
-      and(
-        eq(sessions.userId, userId),
-        gt(sessions.expiresAt, time),
-        isInUse(new Date(time.getTime() - IDLE_MS), new Date(time.getTime() - IDLE_SHORT_MS)),
-      ),
-    )
+    .where(isLiveSessionOf(userId, now()))
     .orderBy(desc(sessions.lastSeenAt), desc(sessions.id))
     .limit(SESSIONS_LISTED_MAX)
 }

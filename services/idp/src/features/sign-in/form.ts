@@ -15,6 +15,8 @@ export interface Form {
   staysSignedIn?: boolean
   /** Why the last attempt failed. */
   problem?: string
+  /** The password was refused: the problem stands at its field. Which of the two fields is wrong is not said. */
+  isPasswordRefused?: boolean
   status?: 200 | 401 | 403 | 429 | 503
 }
 
@@ -29,7 +31,7 @@ export const staysField = textField.transform((value) => value === 'on')
 /** The sign-in page: a password, or a passkey, which the script offers if the browser supports them. */
 export async function answerSignIn(
   { c, deps, target: returnTo, findSession }: PageCall<'none', ReturnTo>,
-  { email, staysSignedIn, problem, status = 200 }: Form,
+  { email, staysSignedIn, problem, isPasswordRefused = false, status = 200 }: Form,
 ): Promise<Response> {
   const waiting = await findWaitingClient(deps, returnTo)
   const session = await findSession()
@@ -51,7 +53,7 @@ export async function answerSignIn(
               ${isAgain ? 'once more, so that nobody else changes how you sign in' : 'to your account'}
             </p>`
       }
-      ${problem === undefined ? '' : html`<p class="alert" role="alert" id="problem">${problem}</p>`}
+      ${problem === undefined || isPasswordRefused ? '' : html`<p class="alert" role="alert" id="problem">${problem}</p>`}
       <form method="post" action="${deps.accountUrl}/sign-in">
         ${hidden}
         <label>
@@ -63,21 +65,23 @@ export async function answerSignIn(
             autocomplete="username webauthn"
             required
             maxlength="320"
-            ${fieldProblem(problem === undefined ? undefined : { status })}
-            ${email === '' ? html`autofocus` : ''}
+            ${email === '' && !isPasswordRefused ? html`autofocus` : ''}
           />
         </label>
-        <label>
-          Password
-          <input
-            type="password"
-            name="password"
-            autocomplete="current-password"
-            required
-            ${fieldProblem(problem === undefined ? undefined : { status })}
-            ${email === '' ? '' : html`autofocus`}
-          />
-        </label>
+        <div class="field">
+          <label>
+            Password
+            <input
+              type="password"
+              name="password"
+              autocomplete="current-password"
+              required
+              ${fieldProblem(isPasswordRefused ? { status } : undefined)}
+              ${email === '' && !isPasswordRefused ? '' : html`autofocus`}
+            />
+          </label>
+          ${isPasswordRefused ? html`<p class="wrong" role="alert" id="problem">${problem}</p>` : ''}
+        </div>
         <label class="choice">
           <input type="checkbox" name="stay" value="on" ${stays ? html`checked` : ''} />
           Stay signed in on this device
@@ -90,6 +94,7 @@ export async function answerSignIn(
         hidden: html`${hidden}<input type="hidden" name="stay" value="${stays ? 'on' : ''}" />`,
         options: describePasskeyRequest(deps, { purpose: 'passkey-sign-in', cookie: cookieBeforeSession(c, deps) }),
         button: 'Sign in with a passkey',
+        isAlternative: true,
       })}
       <p class="after"><a href="${deps.accountUrl}/forgot-password">Forgot your password?</a></p>
     `,

@@ -43,7 +43,7 @@ async function signIn(call: FormCall<'none', typeof credentials, ReturnTo>): Pro
   const { c, deps, target: returnTo, form } = call
   const { email, password, stay: staysSignedIn } = form
   const again = (problem: string, status: NonNullable<Form['status']>) =>
-    answerSignIn(call, { email, staysSignedIn, problem, status })
+    answerSignIn(call, { email, staysSignedIn, problem, status, isPasswordRefused: status === 401 })
 
   let checked
   try {

@@ -57,6 +57,21 @@ test('signing in again gives another cookie, and the one before is worth nothing
   expect((await home(before)).status).toBe(302)
 })
 
+test('a refusal is the same page for a known, an unknown and a suspended address, but for the address itself', async () => {
+  const suspended = await idp.person()
+  await suspendUser(idp.deps, suspended.userId)
+  const emails = [ana.email, 'nobody@example.com', suspended.email]
+  const pages = await Promise.all(
+    emails.map(async (email, i) => {
+      const { body } = await tryIn(from(`10.1.1.${i}`), { email, password: 'not the password' })
+      // Tokens of the form, and the challenge of a passkey.
+      return body.replaceAll(email, 'ADDRESS').replaceAll(/[\w-]{22,}(?:\.[\w-]+)*/g, 'RANDOM')
+    }),
+  )
+  expect(pages[0]).toContain('aria-invalid="true"')
+  expect(new Set(pages).size).toBe(1)
+})
+
 describe('the sign-in page of somebody who is signed in', () => {
   test.each([
     ['opened by itself leads home', undefined, '/'],
@@ -400,11 +415,11 @@ describe('the end of sessions', () => {
 
 test('the page works without its script, which is a file; pages are never framed or kept, and load one style sheet of this site', async () => {
   const page = await openForm(new Browser())
-  expect(page.body).toContain('<html lang="en">')
+  expect(page.body).toContain('<html lang="en"')
   expect(page.body).not.toMatch(/<script(?! type="module" src="[^"]+"><)|style=|onclick|http-equiv/)
   expect(page.headers.get('cache-control')).toBe('no-store')
   expect(page.headers.get('content-security-policy')).toBe(
-    "default-src 'none'; style-src 'self'; script-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+    "default-src 'none'; style-src 'self'; font-src 'self'; img-src 'self'; script-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
   )
   expect(page.headers.get('cross-origin-opener-policy')).toBe('same-origin')
   expect(page.headers.get('permissions-policy')).toMatch(
