@@ -1,6 +1,6 @@
 import { scopeCatalogue } from '@platform/auth/scopes'
 import { recordAudit } from '@platform/service/audit'
-import { and, asc, eq, gt, isNull, lte, sql } from 'drizzle-orm'
+import { and, asc, eq, isNull, lte, type Placeholder, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { describeBrowser } from '../../site/describe-browser.ts'
 import { endGrants } from '../access/end-access.ts'
@@ -56,9 +56,13 @@ function order(scopes: Iterable<string>): string[] {
 /** When a family was last used. */
 export const usedAt = sql<Date>`coalesce(${refreshFamilies.rotatedAt}, ${refreshFamilies.createdAt})`
 
-/** Which refresh families of a user are live. */
-export const isLiveFamilyOf = (userId: string, time: Date) =>
-  and(eq(refreshFamilies.userId, userId), isNull(refreshFamilies.revokedAt), gt(refreshFamilies.expiresAt, time))
+/** Which refresh families of a user are live at a time. */
+export const isLiveFamilyOf = (userId: string | Placeholder, time: Date | Placeholder) =>
+  and(
+    eq(refreshFamilies.userId, userId),
+    isNull(refreshFamilies.revokedAt),
+    sql`${refreshFamilies.expiresAt} > ${time instanceof Date ? time.toISOString() : time}::timestamptz`,
+  )
 
 const machineOf = (userAgent: string | null): string => (userAgent === null ? 'A machine' : describeBrowser(userAgent))
 /** The same for connections that nobody can tell apart, such as the tabs of one browser. */

@@ -1,5 +1,6 @@
 import { NotFound } from '@platform/errors/api-error'
-import { count, countDistinct, desc, eq, ne, type SQLWrapper, sql } from 'drizzle-orm'
+import { lazyPrepared } from '@platform/runtime/lazy-prepared'
+import { and, count, countDistinct, desc, eq, exists, ne, type SQLWrapper, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import type { Session } from '../../site/session.ts'
 import { users } from '../accounts/table.ts'
@@ -9,7 +10,7 @@ import { clients } from '../clients/table.ts'
 import { consents } from '../consents/table.ts'
 import { passkeys } from '../passkeys/table.ts'
 import { refreshFamilies } from '../refresh/table.ts'
-import { isLiveSessionOf } from '../sessions/sessions.ts'
+import { isLiveAt } from '../sessions/sessions.ts'
 import { sessions } from '../sessions/table.ts'
 
 /** What an account has, for its home. */
@@ -29,14 +30,10 @@ export interface AccountState {
 
 const number = (query: SQLWrapper) => sql<number>`(${query})`.mapWith(Number)
 
-/** Reads the state of the session's account in one statement. Throws NotFound if the account was deleted just now. */
-export async function readAccountState(
-  { db, now }: Pick<Deps, 'db' | 'now'>,
-  session: Pick<Session, 'id' | 'user'>,
-): Promise<AccountState> {
-  const userId = session.user.id
-  const isLive = isLiveSessionOf(userId, now())
-  const isLiveFamily = isLiveFamilyOf(userId, now())
+const stateOf = lazyPrepared((db) => {
+  const [userId, now] = [sql.placeholder('userId'), sql.placeholder('now')]
+  const isLive = and(eq(sessions.userId, userId), isLiveAt(now))
+  const isLiveFamily = isLiveFamilyOf(userId, now)
   const connected = db
     .select({ clientId: consents.clientId })
     .from(consents)
@@ -46,7 +43,7 @@ export async function readAccountState(
   const other = db
     .select({ userAgent: sessions.userAgent, lastSeenAt: sessions.lastSeenAt })
     .from(sessions)
-    .where(sql`${isLive} and ${ne(sessions.id, session.id)}`)
+    .where(and(isLive, ne(sessions.id, sql.placeholder('sessionId'))))
     .orderBy(desc(sessions.lastSeenAt))
     .limit(1)
     .as('other')
@@ -58,14 +55,12 @@ export async function readAccountState(
     .orderBy(desc(usedAt))
     .limit(1)
     .as('last')
-  const [state] = await db
+  const app = db.select({ userId: authenticators.userId }).from(authenticators).where(eq(authenticators.userId, userId))
+  return db
     .select({
       hasPassword: sql<boolean>`${users.passwordHash} is not null`,
       passkeys: number(db.select({ n: count() }).from(passkeys).where(eq(passkeys.userId, userId))),
-      hasAuthenticator: sql<boolean>`exists ${db
-        .select({ n: sql`1` })
-        .from(authenticators)
-        .where(eq(authenticators.userId, userId))}`,
+      hasAuthenticator: sql<boolean>`${exists(app)}`,
       recoveryCodes: number(db.select({ n: count() }).from(recoveryCodes).where(eq(recoveryCodes.userId, userId))),
       sessions: number(db.select({ n: count() }).from(sessions).where(isLive)),
       // Drizzle makes this null if its first column is null, so the one that always has a value comes first.
@@ -77,6 +72,19 @@ export async function readAccountState(
     .leftJoin(other, sql`true`)
     .leftJoin(last, sql`true`)
     .where(eq(users.id, userId))
+    .prepare('account_state')
+})
+
+/** Reads the state of the session's account in one statement. Throws NotFound if the account was deleted just now. */
+export async function readAccountState(
+  { db, now }: Pick<Deps, 'db' | 'now'>,
+  session: Pick<Session, 'id' | 'user'>,
+): Promise<AccountState> {
+  const [state] = await stateOf(db).execute({
+    userId: session.user.id,
+    sessionId: session.id,
+    now: now().toISOString(),
+  })
   if (!state) throw new NotFound('Account')
   return state
 }

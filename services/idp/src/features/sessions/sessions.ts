@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Db } from '@platform/runtime/database'
 import { newId } from '@platform/runtime/new-id'
 import { recordAudit } from '@platform/service/audit'
-import { and, desc, eq, gt, inArray, isNull, or, type SQL, sql } from 'drizzle-orm'
+import { and, desc, eq, gt, inArray, isNull, or, type Placeholder, sql } from 'drizzle-orm'
 import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import type { Deps } from '../../deps.ts'
 import { type Ctx, userAgentOf } from '../../http/app.ts'
@@ -19,9 +19,9 @@ import type { Proof } from './proof.ts'
 import { sessions } from './table.ts'
 
 const DAY_MS = 86_400_000
-const IDLE_MS = 14 * DAY_MS
+const IDLE_HOURS = 14 * 24
 /** For sessions whose user did not choose to stay signed in. */
-const IDLE_SHORT_MS = DAY_MS
+const IDLE_SHORT_HOURS = 24
 const ABSOLUTE_MS = 90 * DAY_MS
 /** How old `last_seen_at` has to be before a page view updates it. */
 const TOUCH_MS = 3_600_000
@@ -30,9 +30,16 @@ export const SESSIONS_LISTED_MAX = 200
 
 const hashCookie = (cookie: string): Buffer => createHash('sha256').update(cookie).digest()
 
-/** True if the session was visited recently enough, by its user's choice to stay signed in. */
-const isInUse = (idleSince: Date | SQL, idleShortSince: Date | SQL) =>
-  or(gt(sessions.lastSeenAt, idleShortSince), and(sessions.staysSignedIn, gt(sessions.lastSeenAt, idleSince)))
+/** Which sessions are live at a time: not over, and visited recently enough, by their user's choice to stay signed in. */
+export function isLiveAt(time: Date | Placeholder) {
+  const now = sql`${time instanceof Date ? time.toISOString() : time}::timestamptz`
+  const seenWithin = (hours: number) =>
+    sql`${sessions.lastSeenAt} > ${now} - make_interval(hours => ${sql.raw(String(hours))})`
+  return and(
+    gt(sessions.expiresAt, now),
+    or(seenWithin(IDLE_SHORT_HOURS), and(sessions.staysSignedIn, seenWithin(IDLE_HOURS))),
+  )
+}
 
 const liveSession = lazyPrepared((db) =>
   db
@@ -55,16 +62,7 @@ const liveSession = lazyPrepared((db) =>
     })
     .from(sessions)
     .innerJoin(users, and(eq(users.id, sessions.userId), isNull(users.suspendedAt)))
-    .where(
-      and(
-        eq(sessions.cookieHash, sql.placeholder('cookieHash')),
-        gt(sessions.expiresAt, sql`${sql.placeholder('now')}::timestamptz`),
-        isInUse(
-          sql`${sql.placeholder('idleSince')}::timestamptz`,
-          sql`${sql.placeholder('idleShortSince')}::timestamptz`,
-        ),
-      ),
-    )
+    .where(and(eq(sessions.cookieHash, sql.placeholder('cookieHash')), isLiveAt(sql.placeholder('now'))))
     .prepare('live_session'),
 )
 
@@ -76,8 +74,6 @@ export async function findSession(c: Ctx, deps: Deps): Promise<Session | undefin
   const [row] = await liveSession(deps.db).execute({
     cookieHash: hashCookie(cookie),
     now: time.toISOString(),
-    idleSince: new Date(time.getTime() - IDLE_MS).toISOString(),
-    idleShortSince: new Date(time.getTime() - IDLE_SHORT_MS).toISOString(),
   })
   if (!row) return undefined
   if (time.getTime() - row.lastSeenAt.getTime() > TOUCH_MS)
@@ -306,14 +302,6 @@ export interface ListedSession {
   lastSeenAt: Date
 }
 
-/** Which sessions of a user are live. */
-export const isLiveSessionOf = (userId: string, time: Date) =>
-  and(
-    eq(sessions.userId, userId),
-    gt(sessions.expiresAt, time),
-    isInUse(new Date(time.getTime() - IDLE_MS), new Date(time.getTime() - IDLE_SHORT_MS)),
-  )
-
 /** The user's live sessions, most recently used first; at most SESSIONS_LISTED_MAX. */
 export async function listSessions({ db, now }: Pick<Deps, 'db' | 'now'>, userId: string): Promise<ListedSession[]> {
   return db
@@ -325,7 +313,7 @@ export async function listSessions({ db, now }: Pick<Deps, 'db' | 'now'>, userId
       lastSeenAt: sessions.lastSeenAt,
     })
     .from(sessions)
-    .where(isLiveSessionOf(userId, now()))
+    .where(and(eq(sessions.userId, userId), isLiveAt(now())))
     .orderBy(desc(sessions.lastSeenAt), desc(sessions.id))
     .limit(SESSIONS_LISTED_MAX)
 }
