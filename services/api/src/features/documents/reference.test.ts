@@ -1,17 +1,47 @@
+import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
+import { env as environment } from 'node:process'
+import { promisify } from 'node:util'
+import { runInNewContext } from 'node:vm'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
+import { platformName } from '@platform/look/name'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { describeInChromium, type OpenPage } from '@platform/testkit/chromium'
+import axe, { type AxeResults } from 'axe-core'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { newOwner } from '../../../test/scenario.ts'
+import { referenceStyle } from './reference-style.ts'
 
 let platform: TestPlatform
+let withoutClient: TestPlatform
 beforeAll(async () => {
-  platform = await startPlatform()
+  ;[platform, withoutClient] = await Promise.all([startPlatform(), startPlatform({ env: { DOCS_CLIENT_ID: '' } })])
 })
-afterAll(() => platform.close())
+afterAll(() => Promise.all([platform.close(), withoutClient.close()]))
+
+const textOf = (html: string): string =>
+  html
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&quot;', '"')
+    .replaceAll('&#39;', "'")
+    .replaceAll('&amp;', '&')
+
+/** The blocks of code on the first page, as a reader copies them: how to get a token, a request in three languages, two answers. */
+async function codeBlocks({ call }: TestPlatform): Promise<string[]> {
+  const { text } = await call(null, 'GET /docs')
+  return [...text.matchAll(/<pre[^>]*><code>([^]*?)<\/code>/g)].map(([, html]) => textOf(html ?? ''))
+}
+
+/** Runs what a reader copies. env: the variables that it names. before: what the reader has set up. */
+async function runInShell(code: string, env: Record<string, string>, before = ''): Promise<string> {
+  const { stdout } = await promisify(execFile)('bash', ['-c', `${before}\n${code}`], {
+    env: { ...environment, ...env },
+  })
+  return stdout
+}
 
 /** Sends a GET and returns the body as transferred, which fetch would decode. */
 async function getBytes(
@@ -40,6 +70,7 @@ describe('without a browser', () => {
       `style-src-elem 'nonce-${nonce}'`,
       "style-src-attr 'unsafe-inline'",
       "img-src 'self' data:",
+      "font-src 'self'",
       `connect-src 'self' ${platform.apiUrl} ${platform.idpUrl}`,
       "base-uri 'none'",
       "form-action 'none'",
@@ -49,17 +80,77 @@ describe('without a browser', () => {
     const again = await platform.call(null, 'GET /docs')
     expect(again.headers['content-security-policy']).not.toBe(policy)
 
-    const references = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, url]) => url ?? '')
-    const assets = references.filter((url) => url !== '/docs/json')
+    const references = [...page.text.matchAll(/<(?:script|link)[^>]* (?:src|href)="([^"]+)"/g)].map(
+      ([, url]) => url ?? '',
+    )
+    const style = references.find((url) => url.endsWith('.css')) ?? 'none'
+    const { text: css } = await platform.call(null, `GET ${style}`)
+    const fonts = [...css.matchAll(/url\(([^)]+)\)/g)].map(([, file]) => `/docs/assets/${file}`)
+    const assets = [...references, ...fonts]
     expect(assets.map((url) => url.replace(/[0-9a-f]{16}/, 'HASH')).toSorted()).toEqual([
       '/docs/assets/icon.HASH.svg',
+      '/docs/assets/inter-latin-ext.HASH.woff2',
+      '/docs/assets/inter-latin.HASH.woff2',
       '/docs/assets/scalar.HASH.js',
       '/docs/assets/start.HASH.js',
+      '/docs/assets/style.HASH.css',
     ])
     for (const url of assets) {
       const { status, headers } = await platform.call(null, `GET ${url}`)
       expect([url, status, headers['cache-control']]).toEqual([url, 200, 'public, max-age=31536000, immutable'])
     }
+  })
+
+  test('the mark and the name lead from the reference to the account site', async () => {
+    const { text } = await platform.call(null, 'GET /docs')
+    const [, inner = ''] = new RegExp(`<a href="${platform.idpUrl}/">([^]*?)</a>`).exec(text) ?? []
+    expect(inner).toMatch(new RegExp(`^<svg class="mark"[^]*</svg> ${platformName}$`))
+    expect(text).toContain(`<title>${platformName} API reference</title>`)
+  })
+
+  test('the first page of the reference shows a request in curl, JavaScript and the SDK: each gets the answer beside it', async () => {
+    const { token } = await newOwner(platform)
+    const [, curl = '', javascript = '', sdk = '', answer = '', error = ''] = await codeBlocks(platform)
+    const expected = JSON.parse(answer) as { items: object[]; total: number }
+
+    const byCurl = JSON.parse(await runInShell(curl, { TOKEN: token })) as typeof expected
+    expect(Object.keys(byCurl)).toEqual(Object.keys(expected))
+    expect(byCurl.items.map((item) => Object.keys(item))).toEqual(expected.items.map((item) => Object.keys(item)))
+    expect(byCurl.total).toBe(expected.total)
+
+    const asFunction = (code: string) => `(async () => { ${code}\nreturn answer })()`
+    expect(await runInNewContext(asFunction(javascript), { fetch, token })).toEqual(byCurl)
+
+    const [imports = '', ...lines] = sdk.split('\n')
+    expect(imports).toBe("import { listOrganizations, Platform, staticToken } from '@platform/sdk'")
+    // By a computed name: no code of a service may import the SDK.
+    const names = (await import(new URL('../../../../../packages/sdk/src/index.ts', import.meta.url).href)) as object
+    expect(await runInNewContext(asFunction(lines.join('\n')), { ...names, token })).toEqual(byCurl)
+
+    const refused = await platform.call(null, 'GET /organizations')
+    expect([refused.status, refused.body]).toEqual([401, JSON.parse(error)])
+  })
+
+  test('the first page of the reference gets a token by commands that work, with a client for signing in and without', async () => {
+    const { token, applicationId: APPLICATION } = await newOwner(withoutClient)
+    const [commands = ''] = await codeBlocks(withoutClient)
+    const exchangeStart = commands.indexOf('curl ')
+    // The command line has tests of its own; here it prints the body that it would send.
+    const printed = await runInShell(
+      commands.slice(0, exchangeStart),
+      { APPLICATION },
+      'platform() { echo "${@: -1}"; }',
+    )
+    const body = JSON.parse(printed.slice(printed.indexOf('{'))) as Record<string, unknown>
+    const { id, secret } = (await withoutClient.call(token, 'POST /api-keys', body)).body as Record<string, string>
+    const env = { ID: id ?? '', SECRET: secret ?? '' }
+    const exchanged = JSON.parse(await runInShell(commands.slice(exchangeStart), env)) as Record<string, unknown>
+    expect(exchanged).toMatchObject({ access_token: expect.any(String) as string, expires_in: 300 })
+    const listed = await withoutClient.call(exchanged['access_token'] as string, 'GET /organizations')
+    expect([listed.status, listed.body]).toEqual([200, { items: [], total: 0 }])
+
+    const [exchange = ''] = await codeBlocks(platform)
+    expect(exchange.replaceAll(platform.apiUrl, withoutClient.apiUrl)).toBe(commands.slice(exchangeStart))
   })
 
   test('a file of another name, such as one of an older release, is missing', async () => {
@@ -104,6 +195,13 @@ describeInChromium('the reference page', (open) => {
     return { context, page, origins, complaints }
   }
 
+  /** What axe finds in what is ours, as rule and place: the rest is Scalar's. */
+  async function flawsOf(page: Page): Promise<string[]> {
+    await page.evaluate(axe.source)
+    const { violations } = await page.evaluate<AxeResults>("axe.run(['.bar', '#first-page'])")
+    return violations.flatMap(({ id, nodes }) => nodes.map(({ target }) => `${id}: ${target.join(' ')}`))
+  }
+
   /** Sends the first operation, which lists the caller's organizations, and waits for the answer. */
   async function sendRequest(page: Page): Promise<{ status: number; total: number }> {
     await page.getByRole('link', { name: 'List organizations', exact: false }).first().click()
@@ -120,20 +218,57 @@ describeInChromium('the reference page', (open) => {
   }
 
   test.each([
-    ['a desktop', { viewport: { width: 1_280, height: 900 }, colorScheme: 'light' }],
-    ['a desktop in the dark', { viewport: { width: 1_280, height: 900 }, colorScheme: 'dark' }],
-    ['a phone', { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true, colorScheme: 'light' }],
-  ] as const)('fits %s, asks this origin alone, and prints no complaint', async (_, options) => {
-    const { context, page, origins, complaints } = await openReference(options)
-    const isDark = await page.evaluate<boolean>("document.body.classList.contains('dark-mode')")
-    expect(isDark).toBe(options.colorScheme === 'dark')
-    expect(await page.evaluate<number>('document.documentElement.scrollWidth')).toBe(options.viewport.width)
-    expect([...origins]).toEqual([platform.apiUrl])
-    expect(complaints).toEqual([])
+    ['a desktop', 800, { viewport: { width: 1_280, height: 800 }, colorScheme: 'light' }],
+    ['a desktop in the dark', 800, { viewport: { width: 1_280, height: 800 }, colorScheme: 'dark' }],
+    ['a phone', 1_300, { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true, colorScheme: 'light' }],
+  ] as const)(
+    'fits %s, whose first page ends by %i px, asks this origin alone, and gives neither axe nor the console cause to complain',
+    async (_, endMax, options) => {
+      const { context, page, origins, complaints } = await openReference(options)
+      const first = page.getByRole('main').getByRole('region', { name: 'Your first request' })
+      const { y, height } = (await first.boundingBox()) ?? { y: 0, height: Infinity }
+      expect(y + height).toBeLessThanOrEqual(endMax)
+      const document = await page.getByRole('heading', { name: 'Platform API', level: 1 }).boundingBox()
+      expect(document?.y).toBeGreaterThan(y + height)
+      const schemes = '[getComputedStyle(document.documentElement).colorScheme, document.body.className]'
+      expect(await page.evaluate(schemes)).toEqual([options.colorScheme, `${options.colorScheme}-mode`])
+      expect(await page.evaluate<number>('document.documentElement.scrollWidth')).toBe(options.viewport.width)
+      const fonts = '[...document.fonts].map(({ family, status }) => family + " " + status)'
+      expect(await page.evaluate(fonts)).toContain('Inter loaded')
+      expect(await flawsOf(page)).toEqual([])
+      expect([...origins]).toEqual([platform.apiUrl])
+      expect(complaints).toEqual([])
+      await context.close()
+    },
+  )
+
+  test('shows the first page without JavaScript, with its request in each language', async () => {
+    const { context, page } = await open({ javaScriptEnabled: false })
+    await page.goto(`${platform.apiUrl}/docs`)
+    for (const [language, code] of [
+      ['JavaScript', 'await fetch('],
+      ['SDK', 'await listOrganizations('],
+      ['curl', 'Bearer $TOKEN'],
+    ] as const) {
+      await page.locator('label').getByText(language, { exact: true }).click()
+      expect(await page.locator('.samples pre:visible').allTextContents()).toEqual([expect.stringContaining(code)])
+    }
+    expect(await page.getByRole('button', { name: 'Sign in' }).count()).toBe(0)
     await context.close()
   })
 
-  test('finds an operation, and shows how to call it with curl and with fetch', async () => {
+  test('has no color of its own: every one is a token of packages/look', async () => {
+    const { context, page } = await open()
+    const values = [...referenceStyle.matchAll(/: ([^;{}]+);/g)].map(([, value]) => value ?? '')
+    const words = values.flatMap((value) => value.replaceAll(/var\([^)]*\)/g, '').match(/[#\w-]+(?:\([^)]*\))?/g) ?? [])
+    const colors = await page.evaluate<string[]>(
+      `${JSON.stringify(words)}.filter((word) => CSS.supports('color', word))`,
+    )
+    expect(colors.filter((word) => !['inherit', 'transparent'].includes(word))).toEqual([])
+    await context.close()
+  })
+
+  test('finds an operation, and shows how to call it with curl, with fetch and with the SDK', async () => {
     const { context, page, complaints } = await openReference()
     await page
       .getByRole('button', { name: /Search/ })
@@ -153,6 +288,9 @@ describeInChromium('the reference page', (open) => {
     await sample.getByRole('button', { name: 'Shell Curl' }).click()
     await page.getByRole('option', { name: 'Fetch' }).click()
     await sample.getByText("method: 'POST'").waitFor()
+    await sample.getByRole('button', { name: 'Fetch' }).click()
+    await page.getByRole('option', { name: 'SDK' }).click()
+    await sample.getByText('await restoreObject(platform').waitFor()
     expect(complaints).toEqual([])
     await context.close()
   })
@@ -168,22 +306,21 @@ describeInChromium('the reference page', (open) => {
   })
 
   test('offers no sign-in where the operator has given it no client', async () => {
-    const other = await startPlatform({ env: { DOCS_CLIENT_ID: '' } })
-    try {
-      const { context, page, complaints } = await openReference({}, other)
-      expect(await page.getByText('Authorize via oauth2').count()).toBe(0)
-      expect(complaints).toEqual([])
-      await context.close()
-    } finally {
-      await other.close()
-    }
+    const { context, page, complaints } = await openReference({}, withoutClient)
+    expect(await page.getByText('Authorize via oauth2').count()).toBe(0)
+    expect(await page.getByRole('button', { name: 'Sign in' }).count()).toBe(0)
+    expect(complaints).toEqual([])
+    await context.close()
   })
 
   test('signs in at the identity provider, and sends a request as whoever signed in', async () => {
     const person = await platform.person()
     await newOwner(platform, person)
     const { context, page, origins, complaints } = await openReference()
-    const [popup] = await Promise.all([page.waitForEvent('popup'), page.getByText('Authorize via oauth2').click()])
+    const [popup] = await Promise.all([
+      page.waitForEvent('popup'),
+      page.getByRole('button', { name: 'Sign in' }).click(),
+    ])
     await popup.locator('[name=email]').fill(person.email)
     await popup.locator('[name=password]').fill(person.password)
     await Promise.all([
