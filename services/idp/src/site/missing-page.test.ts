@@ -50,11 +50,13 @@ describe.each([
   })
 })
 
-test('an account site below a path is reached without the slash at its end, and leaves other paths alone', async () => {
+test('an account site below a path is reached from the root and without the slash at its end, and leaves other paths alone', async () => {
   const idp = await startTestIdp({}, { accountPath: '/account' })
   try {
     const browser = new Browser({ accept: CHROMIUM })
     expect((await browser.visit(`${idp.url}/account`)).location).toBe(`${idp.url}/account/`)
+    expect((await browser.visit(idp.url)).location).toBe(`${idp.url}/account/`)
+    expect((await new Browser({ accept: '*/*' }).visit(idp.url)).status).toBe(404)
     expect((await browser.visit(`${idp.url}/accounts`)).headers.get('content-type')).toContain('application/json')
   } finally {
     await idp.close()

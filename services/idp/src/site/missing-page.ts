@@ -17,11 +17,13 @@ const prefersHtml = (c: Ctx): boolean =>
 
 /**
  * Answers a path that does not exist. Below the account site a browser gets a page that leads back, or a redirect if only the
- * trailing slash is wrong. Otherwise throws NotFound, which is rendered as JSON.
+ * trailing slash is wrong; at the root of the origin, a redirect to the site. Otherwise throws NotFound, which is rendered as
+ * JSON.
  */
 export function answerMissingPage(c: Ctx, deps: Deps, pages: readonly Page[]): Response | Promise<Response> {
   const { path } = c.req
   const isRead = c.req.method === 'GET' || c.req.method === 'HEAD'
+  if (isRead && path === '/' && prefersHtml(c)) return redirect(c, `${deps.accountUrl}/`)
   const isOnSite = path === deps.accountPath || path.startsWith(`${deps.accountPath}/`)
   if (!isRead || !isOnSite || PROTOCOL.test(path) || !prefersHtml(c)) throw new NotFound('Page')
 

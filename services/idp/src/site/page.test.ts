@@ -89,7 +89,7 @@ describe('what every page sends and loads', () => {
       ['/missing', 'Problem: [^<]+'],
     ] as const) {
       const { body } = await visit(path)
-      expect(body).toMatch(new RegExp(`<title>${title} – Platform</title>`))
+      expect(body).toMatch(new RegExp(`<title>${title} &ndash; Platform</title>`))
       const links = [...body.matchAll(/<link rel="([^"]+)" href="([^"]+)"/g)].map(([, rel, href]) => [rel, href])
       expect(links).toEqual([
         ['icon', expect.stringMatching(/^\/account\/icon\.[0-9a-f]{16}\.svg$/)],

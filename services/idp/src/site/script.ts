@@ -151,7 +151,7 @@ for (const group of document.querySelectorAll('[data-text]')) {
   for (const button of group.querySelectorAll('[data-take]')) button.addEventListener('click', takes[button.dataset.take])
 }
 
-${timeWordsIn}
+${String(timeWordsIn)}
 const page = document.documentElement
 const inWords = timeWordsIn()
 // By the clock of the server: the one here may be wrong.
