@@ -1,3 +1,5 @@
+import { platformName } from '@platform/look/name'
+
 /**
  * The clients of the embedded platform. Their ids are the same on every machine, so scripts and documents may name them; the
  * only secret is random and stored in the data folder.
@@ -5,20 +7,20 @@
 export const clients = {
   cli: {
     id: '0198c0de-0000-7000-8000-0000000000c1',
-    name: 'Platform CLI',
+    name: `${platformName} CLI`,
     // On loopback the port is free (RFC 8252 §7.3).
     redirectUri: 'http://127.0.0.1/callback',
   },
   console: {
     id: '0198c0de-0000-7000-8000-0000000000c2',
-    name: 'Platform console',
+    name: `${platformName} console`,
     // A web page, since its port is explicit (D110).
     redirectUri: 'http://localhost:4003/callback',
     postLogoutRedirectUri: 'http://localhost:4003/',
   },
   docs: {
     id: '0198c0de-0000-7000-8000-0000000000c4',
-    name: 'Platform API reference',
+    name: `${platformName} API reference`,
     /** The path of the page, below the API's origin. */
     redirectPath: '/docs',
   },

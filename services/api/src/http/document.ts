@@ -1,5 +1,6 @@
 import { OpenAPIHono } from '@hono/zod-openapi'
 import { apiKeyScopes, type Scope, scopeCatalogue } from '@platform/auth/scopes'
+import { platformName } from '@platform/look/name'
 import type { Endpoint } from './endpoint.ts'
 
 /** Changes whenever the API does (A §9). */
@@ -107,10 +108,10 @@ export function createDocument(endpoints: readonly Endpoint[], publicUrl: string
   const document = registry.getOpenAPIDocument({
     openapi: '3.0.3',
     info: {
-      title: 'Platform API',
+      title: `${platformName} API`,
       version: API_VERSION,
       description,
-      contact: { name: 'Platform API', url: `${publicUrl}/docs` },
+      contact: { name: `${platformName} API`, url: `${publicUrl}/docs` },
     },
     servers: [{ url: publicUrl }],
     tags: describedTags(new Set(listed.flatMap(({ route }) => route.tags ?? []))),

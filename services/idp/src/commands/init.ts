@@ -1,3 +1,4 @@
+import { platformName } from '@platform/look/name'
 import { type Command, requireOption, UsageError } from '@platform/service/cli'
 import type { Deps } from '../deps.ts'
 import { createUser, findUserByEmail } from '../features/accounts/accounts.ts'
@@ -11,7 +12,7 @@ const webGrants = ['authorization_code', 'refresh_token']
 export const commandLineClient: NewClient & { id: string } = {
   ...ordinary,
   id: '0198c0de-0000-7000-8000-0000000000c1',
-  name: 'Platform CLI',
+  name: `${platformName} CLI`,
   grants: [...webGrants, 'urn:ietf:params:oauth:grant-type:device_code'],
   // On loopback the port is free (RFC 8252 §7.3).
   redirectUris: ['http://127.0.0.1/callback'],
@@ -21,7 +22,7 @@ export const commandLineClient: NewClient & { id: string } = {
 const consoleAt = (origin: string): NewClient & { id: string } => ({
   ...ordinary,
   id: '0198c0de-0000-7000-8000-0000000000c2',
-  name: 'Platform console',
+  name: `${platformName} console`,
   grants: webGrants,
   redirectUris: [`${origin}/callback`],
   postLogoutRedirectUris: [`${origin}/`],

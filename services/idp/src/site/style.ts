@@ -169,7 +169,7 @@ ul.scopes li { display: flex; flex-wrap: wrap; justify-content: space-between; a
 ul.scopes li > :first-child { flex: 1 1 9rem; }
 .rows { margin: var(--space-8) 0 0; border-top: 1px solid var(--line); }
 .rows > li { border-bottom: 1px solid var(--line); }
-li + li > .scopes, ul.scopes li + li { border-top: 1px solid var(--line); }
+ul.scopes li + li { border-top: 1px solid var(--line); }
 .row { display: grid; grid-template-columns: minmax(0, 1fr) auto; align-items: baseline; gap: 0 var(--space-16); padding: var(--space-12) 0; color: inherit; text-decoration: none; }
 .row > :nth-child(2) { color: var(--soft); font: 400 var(--text-14) var(--sans); text-align: right; font-variant-numeric: tabular-nums; }
 .row > .note { grid-column: 1 / -1; }

@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { apiKeyScopes, apiScopes } from '@platform/auth/scopes'
+import { platformName } from '@platform/look/name'
 import type { Deps } from '../../deps.ts'
 import { openEndpoint } from '../../http/endpoint.ts'
 import { throttleAddress } from '../../http/exchange.ts'
@@ -68,7 +69,7 @@ export const wellKnownEndpoints = [
       authorization_servers: [idpUrl, publicUrl],
       scopes_supported: apiScopes,
       bearer_methods_supported: ['header'],
-      resource_name: 'Platform API',
+      resource_name: `${platformName} API`,
       resource_documentation: `${publicUrl}/docs`,
     }),
   ),

@@ -79,7 +79,7 @@ function applicationItem(deps: Deps, session: Session, application: Application)
         <span class="name">${name}</span>
         <span>${lastUsedAt ? moment(lastUsedAt, time, { isInside: true }) : 'No connection'}</span>
         <span class="note"
-          >${connectionCount > 1 ? `${connectionsOf(connectionCount)}. ` : ''}${weightiest
+          >${connectionCount > 0 ? `${connectionsOf(connectionCount)}. ` : ''}${weightiest
             .slice(0, SCOPES_SHOWN)
             .join(' · ')}${more > 0 ? ` · ${more} more` : ''}</span
         >
