@@ -44,7 +44,8 @@ export function describeInChromium(name: string, body: (open: OpenPage) => void)
     afterAll(() => browser?.close())
     body(async (options) => {
       const context = await (browser as Browser).newContext(options)
-      context.setDefaultTimeout(10_000)
+      // It measures nothing: on a busy machine a page with a large script takes ten seconds to stand.
+      context.setDefaultTimeout(30_000)
       const page = await context.newPage()
       // A failed click reports what it looked for, but not what the page showed.
       onTestFailed(async () => {

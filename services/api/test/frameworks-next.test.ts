@@ -663,7 +663,7 @@ describeFramework('Next.js', { build, variables }, (deploy, isSource) => {
 })
 
 /** A page prefetches what it links to: at the first visit the Functions start, which says nothing about how fast a page is. */
-const firstVisit = { waitUntil: 'networkidle', timeout: 30_000 } as const
+const firstVisit = { waitUntil: 'networkidle' } as const
 
 /** A text out of HTML. */
 const decode = (text: string): string => text.replaceAll('&quot;', '"').replaceAll('&amp;', '&')

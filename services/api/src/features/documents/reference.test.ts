@@ -233,7 +233,7 @@ describeInChromium('the reference page', (open) => {
       const schemes = '[getComputedStyle(document.documentElement).colorScheme, document.body.className]'
       expect(await page.evaluate(schemes)).toEqual([options.colorScheme, `${options.colorScheme}-mode`])
       expect(await page.evaluate<number>('document.documentElement.scrollWidth')).toBe(options.viewport.width)
-      const fonts = '[...document.fonts].map(({ family, status }) => family + " " + status)'
+      const fonts = 'document.fonts.ready.then((fonts) => [...fonts].map(({ family, status }) => family + " " + status))'
       expect(await page.evaluate(fonts)).toContain('Inter loaded')
       expect(await flawsOf(page)).toEqual([])
       expect([...origins]).toEqual([platform.apiUrl])
@@ -257,14 +257,14 @@ describeInChromium('the reference page', (open) => {
     await context.close()
   })
 
-  test('has no color of its own: every one is a token of packages/look', async () => {
+  test('has no colour of its own: every one is a token of packages/look', async () => {
     const { context, page } = await open()
     const values = [...referenceStyle.matchAll(/: ([^;{}]+);/g)].map(([, value]) => value ?? '')
     const words = values.flatMap((value) => value.replaceAll(/var\([^)]*\)/g, '').match(/[#\w-]+(?:\([^)]*\))?/g) ?? [])
-    const colors = await page.evaluate<string[]>(
+    const colours = await page.evaluate<string[]>(
       `${JSON.stringify(words)}.filter((word) => CSS.supports('color', word))`,
     )
-    expect(colors.filter((word) => !['inherit', 'transparent'].includes(word))).toEqual([])
+    expect(colours.filter((word) => !['inherit', 'transparent'].includes(word))).toEqual([])
     await context.close()
   })
 
@@ -279,7 +279,7 @@ describeInChromium('the reference page', (open) => {
       .getByRole('option', { name: /Restore/ })
       .first()
       .click()
-    await expect.poll(() => page.url()).toContain('restore')
+    await page.waitForURL(/restore/)
     const sample = page
       .locator('.scalar-card')
       .filter({ hasText: 'trash/{objectId}/restore' })
@@ -327,7 +327,7 @@ describeInChromium('the reference page', (open) => {
       page.waitForResponse((response) => response.url() === `${platform.idpUrl}/oauth2/token` && response.ok()),
       popup.locator('[name=password]').press('Enter'),
     ])
-    await expect.poll(() => page.getByPlaceholder('Token').first().inputValue()).not.toBe('')
+    await page.waitForFunction("document.querySelector('[placeholder=Token]')?.value")
     expect(await sendRequest(page)).toEqual({ status: 200, total: 1 })
     expect([...origins].toSorted()).toEqual([platform.apiUrl, platform.idpUrl].toSorted())
     expect(complaints).toEqual([])
