@@ -110,7 +110,7 @@ export async function answerPage(
         ${frame.links} ${hasScript ? frame.script : ''}
       </head>
       <body>
-        <main class="${isWide ? 'wide' : 'card'}">
+        <main ${isWide ? raw('class="wide"') : ''}>
           ${isWide ? frame.headerOfAccount : frame.header}
           <h1>${title}</h1>
           ${content}

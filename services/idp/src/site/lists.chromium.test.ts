@@ -26,8 +26,8 @@ async function openSignedIn(open: OpenPage) {
 }
 const heightOf = (page: Page) => page.evaluate<number>('document.documentElement.scrollHeight')
 
-describeInChromium('a page of a phone', (open) => {
-  test('lists 200 sessions and 50 connections on at most 1,600 px each, before anything is unfolded', async () => {
+describeInChromium('long pages', (open) => {
+  test('the pages of 200 sessions and of 50 connections are at most 1,600 px high on a phone, before anything is unfolded', async () => {
     const { ana, page } = await openSignedIn(open)
     await addSessions(idp, ana, 199)
     const clients = await Promise.all(
@@ -40,7 +40,7 @@ describeInChromium('a page of a phone', (open) => {
     }
   })
 
-  test('shows Allow and Deny at once under 25 scopes, Allow first by sight and by Tab, and Enter alone sends nothing', async () => {
+  test('a page that asks for 25 scopes shows Allow and Deny at once on a phone, Allow first by sight and by Tab, and Enter alone sends nothing', async () => {
     const { page } = await openSignedIn(open)
     const client = await idp.client({ isFirstParty: false, name: 'A third party' })
     const device = await idp.send(
@@ -70,8 +70,8 @@ describeInChromium('a page of a phone', (open) => {
   })
 })
 
-describeInChromium('a refused password', (open) => {
-  test('is marked and said at its field, which has the focus', async () => {
+describeInChromium('the sign-in page', (open) => {
+  test('the field of a refused password is marked, says why and has the focus', async () => {
     const { page } = await open({ viewport: PHONE })
     await page.goto(`${idp.url}/sign-in`)
     await page.getByLabel('Email').fill('ana@example.com')

@@ -28,22 +28,22 @@ async function openSessions(open: OpenPage, options: Parameters<OpenPage>[0]) {
 const clockIn = (timeZone: string, iso: string | null): string =>
   new Date(iso ?? '').toLocaleTimeString('en-GB', { timeZone, hour: '2-digit', minute: '2-digit' })
 
-describeInChromium('a time on a page', (open) => {
-  test('is in the time zone of the browser, without naming it', async () => {
+describeInChromium('times on pages', (open) => {
+  test('a time on a page is in the time zone of the browser, without naming it', async () => {
     const page = await openSessions(open, {})
     const time = page.locator('summary time')
     const clock = clockIn('Pacific/Auckland', await time.getAttribute('datetime'))
     expect(await time.innerText()).toMatch(new RegExp(`, ${clock}$`))
   })
 
-  test('is in UTC, which it names, where scripts do not run', async () => {
+  test('a time on a page is in UTC, which it names, where scripts do not run', async () => {
     const page = await openSessions(open, { javaScriptEnabled: false })
     const time = page.locator('summary time')
     const clock = clockIn('UTC', await time.getAttribute('datetime'))
     expect(await time.innerText()).toMatch(new RegExp(`, ${clock} UTC$`))
   })
 
-  test('is told to the second while its row has the focus or the pointer is on it, until Escape is pressed', async () => {
+  test('a time on a page shows its seconds while its row has the focus or the pointer is on it, until Escape is pressed', async () => {
     const page = await openSessions(open, {})
     const exact = page.locator('summary time .exact')
     expect(await exact.isVisible()).toBe(false)
@@ -57,7 +57,7 @@ describeInChromium('a time on a page', (open) => {
     await exact.waitFor()
   })
 
-  test('is reached by Tab where nothing around it can be', async () => {
+  test('Tab reaches a time on a page where it reaches nothing around it', async () => {
     const page = await openSessions(open, {})
     await page.locator('summary').first().focus()
     await page.keyboard.press('Shift+Tab')

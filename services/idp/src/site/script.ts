@@ -153,18 +153,21 @@ for (const group of document.querySelectorAll('[data-text]')) {
 
 ${String(timeWordsIn)}
 const page = document.documentElement
-const inWords = timeWordsIn()
 // By the clock of the server: the one here may be wrong.
 const ahead = Date.parse(page.dataset.now) - Date.now()
-function tellTimes() {
-  for (const time of document.querySelectorAll('time')) {
+function tellTimes(times, inWords) {
+  for (const time of times) {
     const { rough, exact } = inWords(new Date(time.dateTime), new Date(Date.now() + ahead))
     time.firstElementChild.textContent = rough
     time.lastElementChild.textContent = exact
   }
 }
-tellTimes()
-setInterval(tellTimes, 60_000)
+const times = document.querySelectorAll('time')
+if (times.length > 0) {
+  const inWords = timeWordsIn()
+  tellTimes(times, inWords)
+  setInterval(tellTimes, 60_000, times, inWords)
+}
 // What a pointer or the focus has brought up goes away by Escape (WCAG 1.4.13).
 addEventListener('keydown', ({ key }) => page.classList.toggle('dismissed', key === 'Escape'))
 addEventListener('pointerover', () => page.classList.remove('dismissed'))

@@ -233,7 +233,8 @@ describeInChromium('the reference page', (open) => {
       const schemes = '[getComputedStyle(document.documentElement).colorScheme, document.body.className]'
       expect(await page.evaluate(schemes)).toEqual([options.colorScheme, `${options.colorScheme}-mode`])
       expect(await page.evaluate<number>('document.documentElement.scrollWidth')).toBe(options.viewport.width)
-      const fonts = 'document.fonts.ready.then((fonts) => [...fonts].map(({ family, status }) => family + " " + status))'
+      const fonts =
+        'document.fonts.ready.then((fonts) => [...fonts].map(({ family, status }) => family + " " + status))'
       expect(await page.evaluate(fonts)).toContain('Inter loaded')
       expect(await flawsOf(page)).toEqual([])
       expect([...origins]).toEqual([platform.apiUrl])
@@ -257,7 +258,7 @@ describeInChromium('the reference page', (open) => {
     await context.close()
   })
 
-  test('has no colour of its own: every one is a token of packages/look', async () => {
+  test('the style of the reference names no colour of its own: every one is a token of packages/look', async () => {
     const { context, page } = await open()
     const values = [...referenceStyle.matchAll(/: ([^;{}]+);/g)].map(([, value]) => value ?? '')
     const words = values.flatMap((value) => value.replaceAll(/var\([^)]*\)/g, '').match(/[#\w-]+(?:\([^)]*\))?/g) ?? [])

@@ -180,8 +180,8 @@ export async function disconnectApplication(
 }
 
 /**
- * Ends a connection of a user, and those of the same client that look like it: the list shows them as one. Safe to repeat;
- * does nothing if the user has no such connection.
+ * Ends a connection of a user and every other of the same client that looks like it, since the list shows them in one row.
+ * Safe to repeat; does nothing if the user has no such connection.
  */
 export async function cutOff(
   { db, now }: ApplicationDeps,
