@@ -2,7 +2,7 @@ import { accessSync, constants } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { env } from 'node:process'
 import { unless } from '@platform/test-runner/task-meta'
-import { type Browser, type BrowserContext, type CDPSession, chromium, type Page } from 'playwright-core'
+import { type Browser, type BrowserContext, type CDPSession, chromium, type Page, type Request } from 'playwright-core'
 import { afterAll, beforeAll, describe, onTestFailed } from 'vitest'
 import { isCi } from './test-environment.ts'
 
@@ -47,9 +47,14 @@ export function describeInChromium(name: string, body: (open: OpenPage) => void)
       // It measures nothing: on a busy machine a page with a large script takes ten seconds to stand.
       context.setDefaultTimeout(30_000)
       const page = await context.newPage()
-      // A failed click reports what it looked for, but not what the page showed.
+      const unanswered = new Set<Request>()
+      context.on('request', (request) => unanswered.add(request))
+      context.on('requestfinished', (request) => unanswered.delete(request))
+      context.on('requestfailed', (request) => unanswered.delete(request))
+      // A failed click reports what it looked for, but not what the page showed, and a page that does not load, not what it waits for.
       onTestFailed(async () => {
-        console.error(`the page was ${page.url()}:\n${await page.content()}`)
+        const waits = [...unanswered].map((request) => `\nno answer to ${request.method()} ${request.url()}`)
+        console.error(`the page was ${page.url()}:\n${await page.content()}${waits.join('')}`)
       })
       return { context, page }
     })

@@ -1,4 +1,5 @@
 import { describeInChromium } from '@platform/testkit/chromium'
+import type { Page } from 'playwright-core'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { giveHostname, type Got, visit } from './deploy.ts'
 import {
@@ -483,7 +484,7 @@ describeFramework('Next.js', { build, variables }, (deploy, isSource) => {
       test('links lead through the site without a load, and nothing goes wrong', async () => {
         const { page } = await open()
         const faults = faultsOf(page)
-        await page.goto(site.url, firstVisit)
+        await visitInBrowser(page, site.url, '#counter')
         await page.click('#counter')
         await expect.poll(() => page.textContent('#counter')).toBe(`${GREETING} 1`)
         await page.evaluate('globalThis.isSame = true')
@@ -525,7 +526,7 @@ describeFramework('Next.js', { build, variables }, (deploy, isSource) => {
       test('a page that is not there, and one that throws, are the site’s own', async () => {
         const { page } = await open()
         const faults = faultsOf(page)
-        await page.goto(`${site.url}/nothing`, { waitUntil: 'networkidle' })
+        await visitInBrowser(page, `${site.url}/nothing`, 'h1')
         expect(await page.textContent('h1')).toBe('Nothing is here, says the fixture')
         expect(faults.filter((fault) => !fault.includes('404'))).toEqual([])
         await page.goto(`${site.url}/boom`)
@@ -536,7 +537,7 @@ describeFramework('Next.js', { build, variables }, (deploy, isSource) => {
       test('Server Actions act, set cookies, redirect, and renew what is kept', async () => {
         const { page } = await open()
         const faults = faultsOf(page)
-        await page.goto(`${site.url}/form`, { waitUntil: 'networkidle' })
+        await visitInBrowser(page, `${site.url}/form`, '#greeting button')
         await page.evaluate('globalThis.isSame = true')
         await page.fill('#greeting input[name=name]', 'Ana')
         await page.click('#greeting button')
@@ -640,7 +641,7 @@ describeFramework('Next.js', { build, variables }, (deploy, isSource) => {
       test('links lead through the site, and nothing goes wrong', async () => {
         const { page } = await open()
         const faults = faultsOf(page)
-        await page.goto(site.url, firstVisit)
+        await visitInBrowser(page, site.url, 'a[href="/cached"]')
         expect(await page.textContent('#slow')).toContain('The slow part')
         await page.evaluate('globalThis.isSame = true')
         for (const [link, wanted] of [
@@ -662,8 +663,15 @@ describeFramework('Next.js', { build, variables }, (deploy, isSource) => {
   })
 })
 
-/** A page prefetches what it links to: at the first visit the Functions start, which says nothing about how fast a page is. */
-const firstVisit = { waitUntil: 'networkidle' } as const
+/**
+ * Opens a page, and waits until React has taken over an element of it: before that, a click is the browser's own. When the network comes
+ * to rest says less: a page asks ahead for what it links to, for as long as the Functions of all those take to start.
+ */
+async function visitInBrowser(page: Page, url: string, selector: string) {
+  await page.goto(url)
+  const isTakenOver = `Object.keys(document.querySelector(${JSON.stringify(selector)}) ?? {}).some((key) => key.startsWith('__reactProps'))`
+  await page.waitForFunction(isTakenOver)
+}
 
 /** A text out of HTML. */
 const decode = (text: string): string => text.replaceAll('&quot;', '"').replaceAll('&amp;', '&')
