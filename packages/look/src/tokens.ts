@@ -38,7 +38,7 @@ const fontFaces = fontFiles
   .join('\n')
 
 /**
- * The tokens as custom properties, and the font, whose files are expected beside the style sheet. Colors follow `color-scheme`.
+ * The tokens as custom properties, and the font, whose files are expected beside the style sheet. Colours follow `color-scheme`.
  * `--text-16` is a size and its line height, as `font` takes them: `font: 400 var(--text-16) var(--sans)`.
  */
 export const tokensCss = `${fontFaces}
