@@ -11,3 +11,11 @@ export const termsOf = (body: string): Record<string, string> =>
   Object.fromEntries(
     [...body.matchAll(/<dt>(.*?)<\/dt>\s*<dd>(.*?)<\/dd>/gs)].map(([, term, text]) => [words(term), words(text)]),
   )
+
+/** The buttons of a page with the decision that each sends; a quiet one is not filled. */
+export const decisionsOf = (body: string) =>
+  [...body.matchAll(/<button\b([^>]*)>([^<]*)</g)].map(([, attributes = '', text]) => ({
+    text,
+    decision: /name="decision" value="(\w+)"/.exec(attributes)?.[1],
+    isQuiet: /class="[^"]*\bsecond\b/.test(attributes),
+  }))

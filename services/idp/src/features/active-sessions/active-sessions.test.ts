@@ -3,8 +3,9 @@ import { Browser, type Visit } from '@platform/testkit/browser'
 import { eq, sql } from 'drizzle-orm'
 import { base32 } from 'oslo/encoding'
 import { generateHOTP } from 'oslo/otp'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { addSessions } from '../../../test/crowded-account.ts'
+import { holdNoon } from '../../../test/hold-noon.ts'
 import { words } from '../../../test/page-words.ts'
 import {
   claimsOf,
@@ -40,7 +41,6 @@ const visit = (browser: Browser, path: string) => browser.visit(`${idp.url}${pat
 const SIGN_IN_AGAIN = '/sign-in?returnTo=/passkeys/add'
 const isSignedIn = async (browser: Browser) => (await visit(browser, '/')).status === 200
 const hiddenOf = (html: string, name: string) => new RegExp(`name="${name}" value="([^"]+)"`).exec(html)?.[1] ?? ''
-/** What is seen before anything is pointed at: without exact times. */
 /** The rows of the list, each with the sessions that it unfolds to; the row of this browser has none. */
 const rowsOf = ({ body }: Visit) =>
   body
@@ -67,11 +67,6 @@ const formToEndOn = (page: Visit, browser: string) =>
   }
 const DAY_MS = 86_400_000
 const HOUR_MS = 3_600_000
-/** Stops the clock at the next noon in UTC until the test ends, so that a few hours later it is the same day. */
-function holdNoon(): void {
-  onTestFinished(idp.holdClock())
-  idp.advance(DAY_MS - ((idp.now().getTime() + DAY_MS / 2) % DAY_MS))
-}
 /** A code and tokens for the client, from this browser's session. */
 async function codeIn(browser: Browser, of = client): Promise<string> {
   const url = idp.authorizeUrl(of, { scope: 'openid offline_access' })
@@ -119,7 +114,7 @@ const refresh = (token = '') => idp.token({ grant_type: 'refresh_token', client_
 
 describe('the list of sessions', () => {
   test('the list shows browser, address and times of each session, this browser first, and is reached from home', async () => {
-    holdNoon()
+    holdNoon(idp)
     const ana = await idp.person()
     const here = await signedIn(ana, FIREFOX, '198.51.100.7')
     const there = await signedIn(ana, IPHONE, '2001:db8:1:2:3:4:5:6')
@@ -183,7 +178,7 @@ describe('the list of sessions', () => {
   })
 
   test('sessions of one browser and system are one row, whatever their versions, with their number, the newest use and its address', async () => {
-    holdNoon()
+    holdNoon(idp)
     const ana = await idp.person()
     const here = await signedIn(ana, FIREFOX, '198.51.100.40')
     const older = await signedIn(ana, FIREFOX, '198.51.100.41')

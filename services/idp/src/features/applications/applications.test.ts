@@ -1,8 +1,9 @@
 import { createHmac, randomUUID } from 'node:crypto'
 import { Browser, type Visit } from '@platform/testkit/browser'
 import { sql } from 'drizzle-orm'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { addConnections } from '../../../test/crowded-account.ts'
+import { holdNoon } from '../../../test/hold-noon.ts'
 import { words } from '../../../test/page-words.ts'
 import {
   DEVICE_GRANT,
@@ -28,14 +29,8 @@ const itemsOf = (page: Visit) =>
     .map((item) => item.split('</details>')[0] ?? '')
 const itemOf = (page: Visit, name: string) =>
   itemsOf(page).find((item) => item.trimStart().startsWith(`<span class="name">${name}</span>`)) ?? ''
-/** What is seen before anything is pointed at: without exact times. */
 /** What a row shows while it is folded. */
 const foldedOf = (item = '') => words(item.split('</summary>')[0])
-/** Stops the clock at the next noon in UTC until the test ends. */
-function holdNoon(): void {
-  onTestFinished(idp.holdClock())
-  idp.advance(86_400_000 - ((idp.now().getTime() + 43_200_000) % 86_400_000))
-}
 const hiddenOf = (html: string, name: string) => new RegExp(`name="${name}" value="([^"]+)"`).exec(html)?.[1] ?? ''
 const formToDisconnect = (page: Visit, name: string) => {
   const form = itemOf(page, name)
@@ -67,7 +62,7 @@ describe('the list of connected applications', () => {
   })
 
   test('shows a consent and a refresh family of one client as one, with scopes in words, since when and when last used', async () => {
-    holdNoon()
+    holdNoon(idp)
     const ana = await idp.person()
     const client = await thirdParty('Reader')
     const since = idp.now()
@@ -102,7 +97,7 @@ describe('the list of connected applications', () => {
   })
 
   test('a folded application shows how many connections it has, when one was last used, and its three weightiest scopes', async () => {
-    holdNoon()
+    holdNoon(idp)
     const ana = await idp.person()
     const [tool, reader] = [await idp.client({ name: 'Tool' }), await thirdParty('Reader')]
     const deletes = 'network:storage:delete'
@@ -253,7 +248,7 @@ describe('connections of an application', () => {
   }
 
   test('a connection that looks like no other has a line of its own: what asked for it and from where, last use, since when', async () => {
-    holdNoon()
+    holdNoon(idp)
     const ana = await idp.person()
     const client = await idp.client({ name: 'Tool' })
     const browser = await signedInWith(ana, { 'user-agent': FIREFOX, 'x-forwarded-for': '198.51.100.20' })
@@ -279,7 +274,7 @@ describe('connections of an application', () => {
   })
 
   test('connections that differ in nothing that is shown are one line: their number, the newest use, the oldest start', async () => {
-    holdNoon()
+    holdNoon(idp)
     const ana = await idp.person()
     const client = await idp.client({ name: 'Tool' })
     for (const version of ['140', '141', '142']) {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { termsOf } from '../../../test/page-words.ts'
+import { decisionsOf, termsOf } from '../../../test/page-words.ts'
 import { REDIRECT_URI, startTestIdp, type TestIdp } from '../../../test/start.ts'
 
 let idp: TestIdp
@@ -59,12 +59,7 @@ describe('who asks, and where it leads', () => {
 
 test('Allow comes before Deny and is filled, Deny is quiet; nothing on the page has the focus or is chosen beforehand', async () => {
   const { page } = await consentPage({}, { scope: 'openid email' })
-  const buttons = [...page.body.matchAll(/<button\b([^>]*)>([^<]*)</g)].map(([, attributes = '', text]) => ({
-    text,
-    decision: /name="decision" value="(\w+)"/.exec(attributes)?.[1],
-    isQuiet: /class="[^"]*\bsecond\b/.test(attributes),
-  }))
-  expect(buttons).toEqual([
+  expect(decisionsOf(page.body)).toEqual([
     { text: 'Allow', decision: 'approve', isQuiet: false },
     { text: 'Deny', decision: 'deny', isQuiet: true },
   ])

@@ -4,7 +4,7 @@ import { Browser } from '@platform/testkit/browser'
 import { holding } from '@platform/testkit/holding'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { raceFifty } from '../../../test/race-fifty.ts'
-import { termsOf, words } from '../../../test/page-words.ts'
+import { decisionsOf, termsOf, words } from '../../../test/page-words.ts'
 import {
   basic,
   claimsOf,
@@ -314,12 +314,6 @@ describe('approval', () => {
       return async (more: Record<string, string> = {}) =>
         (await browser.visit(body.verification_uri_complete as string, undefined, more)).body
     }
-    const buttonsOf = (body: string) =>
-      [...body.matchAll(/<button\b([^>]*)>([^<]*)</g)].map(([, attributes = '', text]) => ({
-        text,
-        decision: /name="decision" value="(\w+)"/.exec(attributes)?.[1],
-        isQuiet: /class="[^"]*\bsecond\b/.test(attributes),
-      }))
 
     test('client, requester, address, program and time, all of them as text', async () => {
       const by = await idp.client({ name: '<i>Tool</i>', requester: 'Smith & Sons' })
@@ -405,10 +399,10 @@ describe('approval', () => {
       ]
       const [near, far] = [await seen(address, address), await seen(address, '203.0.113.10')]
       const crossSite = { 'sec-fetch-site': 'cross-site' }
-      expect(buttonsOf(await near())).toEqual(plain)
-      expect(buttonsOf(await near(crossSite))).toEqual(warned)
-      expect(buttonsOf(await far())).toEqual(warned)
-      expect(buttonsOf(await far(crossSite))).toEqual(warned)
+      expect(decisionsOf(await near())).toEqual(plain)
+      expect(decisionsOf(await near(crossSite))).toEqual(warned)
+      expect(decisionsOf(await far())).toEqual(warned)
+      expect(decisionsOf(await far(crossSite))).toEqual(warned)
     })
 
     test('nothing on the page has the focus or is chosen beforehand, and no field sends a decision by Enter', async () => {
