@@ -17,6 +17,7 @@ import { functionEndpoints } from './features/functions/routes.ts'
 import { hostnameEndpoints } from './features/hostnames/routes.ts'
 import { imageEndpoints } from './features/images/routes.ts'
 import { organizationEndpoints } from './features/organizations/routes.ts'
+import { overviewEndpoints } from './features/overview/routes.ts'
 import { productEndpoints } from './features/products/routes.ts'
 import { quotaEndpoints } from './features/quotas/routes.ts'
 import { requestLogEndpoints } from './features/request-logs/routes.ts'
@@ -33,6 +34,7 @@ export const endpoints: readonly Endpoint[] = [
   ...productEndpoints,
   ...quotaEndpoints,
   ...applicationEndpoints,
+  ...overviewEndpoints,
   ...deploymentEndpoints,
   ...artifactEndpoints,
   ...functionEndpoints,

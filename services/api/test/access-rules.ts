@@ -17,6 +17,7 @@ const scopes: Table<readonly string[]> = [
   [/\/ai-gateway\/usage/, ['network:ai_gateway:usage']],
   [/^GET \/ai\/v1\/(videos\/)?models/, ['network:ai_gateway:models']],
   [/\/ai\/v1\//, ['network:ai_gateway:chat']],
+  [/^GET \/organizations\/\{id\}\/overview$/, ['network:applications:read']],
   [/^GET \/organizations/, ['platform:organizations:read']],
   [/^POST \/organizations$/, ['platform:organizations:write']],
   [/^GET .*\/environments\//, ['network:storage:read']],

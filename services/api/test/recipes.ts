@@ -316,6 +316,8 @@ const recipes: Record<string, Recipe> = {
   exportAiUsage: { query: ({ applicationId = '' }) => ({ applicationId }), filters: ['requestId'] },
   replaceAiBudgets: { body: () => ({ budgets: [{ maxRequests: 1_000_000 }] }) },
   listApplications: { query: ({ organizationId = '' }) => ({ organizationId }) },
+  getOverview: { query: () => ({ limit: '5' }) },
+  listActivity: { query: () => ({ limit: '5', type: 'hostname.set' }) },
   createApplication: { body: ({ organizationId }) => ({ organizationId, name: `App ${unique()}` }) },
   getHostnameAvailability: { query: () => ({ label: `my-shop-${unique()}` }) },
   setHostname: { body: () => ({ label: `my-shop-${unique()}` }) },

@@ -6,7 +6,7 @@ import { create, infer, once, remove, repeat } from '../repetition.ts'
 import type * as t from './types.ts'
 
 /** The version of the API that these operations are of. */
-export const apiVersion = '0.21.0'
+export const apiVersion = '0.22.0'
 
 /** List organizations. */
 export const listOrganizations = /* @__PURE__ */ operation<t.ListOrganizationsData, t.ListOrganizationsResponse>('GET', '/organizations', repeat, 'from limit', 'from')
@@ -40,6 +40,9 @@ export const createApplication = /* @__PURE__ */ operation<t.CreateApplicationDa
 
 /** List environments. */
 export const listEnvironments = /* @__PURE__ */ operation<t.ListEnvironmentsData, t.ListEnvironmentsResponse>('GET', '/applications/{id}/environments', repeat, '', 'whole')
+
+/** Get the overview. */
+export const getOverview = /* @__PURE__ */ operation<t.GetOverviewData, t.GetOverviewResponse>('GET', '/organizations/{id}/overview', repeat, 'cursor limit', 'cursor')
 
 /** List deployments. */
 export const listDeployments = /* @__PURE__ */ operation<t.ListDeploymentsData, t.ListDeploymentsResponse>('GET', '/deployments', repeat, 'from limit organizationId applicationId environment environmentId status', 'from')
@@ -280,6 +283,9 @@ export const listApplicationRuntimeLogs = /* @__PURE__ */ operation<t.ListApplic
 
 /** Stream application runtime logs. */
 export const streamApplicationRuntimeLogs = /* @__PURE__ */ operation<t.StreamApplicationRuntimeLogsData, t.StreamApplicationRuntimeLogsResponse>('GET', '/applications/{id}/runtime-logs/stream', repeat, 'level search functionId')
+
+/** List activity. */
+export const listActivity = /* @__PURE__ */ operation<t.ListActivityData, t.ListActivityResponse>('GET', '/applications/{id}/activity', repeat, 'cursor limit type', 'cursor')
 
 /** Stream activity. */
 export const streamActivity = /* @__PURE__ */ operation<t.StreamActivityData, t.StreamActivityResponse>('GET', '/applications/{id}/activity/stream', repeat)

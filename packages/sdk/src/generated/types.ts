@@ -172,6 +172,44 @@ export type Environment = {
     name: string;
 };
 
+export type ApplicationOverview = {
+    applicationId: string;
+    name: string;
+    slug: string;
+    /**
+     * The production hostname; until one is set, that of the current deployment.
+     */
+    url: string | null;
+    /**
+     * The deployment that production serves.
+     */
+    current: {
+        deploymentId: string;
+        status: 'PENDING' | 'QUEUED' | 'STARTING' | 'BUILDING' | 'PROVISIONING' | 'ACTIVE' | 'FAILED';
+        createdAt: string;
+    } | null;
+    /**
+     * The newest deployment, whatever its environment and status.
+     */
+    lastDeployment: {
+        deploymentId: string;
+        status: 'PENDING' | 'QUEUED' | 'STARTING' | 'BUILDING' | 'PROVISIONING' | 'ACTIVE' | 'FAILED';
+        createdAt: string;
+        environment: 'production' | 'preview';
+    } | null;
+    /**
+     * The last 24 hours, oldest first, including the current one so far.
+     */
+    hours: Array<{
+        start: string;
+        requests: number;
+        /**
+         * Requests answered with 5xx.
+         */
+        errors: number;
+    }>;
+};
+
 export type Deployment = {
     id: string;
     applicationId: string;
@@ -1625,6 +1663,32 @@ export type ApplicationRuntimeLog = {
     deploymentId: string;
 };
 
+export type Activity = {
+    /**
+     * The id of its event in the stream; unique within the application.
+     */
+    id: string;
+    type: 'variable.created' | 'variable.updated' | 'variable.deleted' | 'hostname.set' | 'api_key.created' | 'api_key.deleted' | 'deployment.created' | 'deployment.active' | 'deployment.failed' | 'deployment.promoted' | 'deployment.cancelled' | 'deployment.retired';
+    applicationId: string;
+    /**
+     * Who did it.
+     */
+    actor: {
+        type: 'user' | 'api_key' | 'function' | 'platform';
+        /**
+         * The user, API key or deployment; `platform` if no request caused the change.
+         */
+        id: string;
+    };
+    /**
+     * What it was done to: `type`, `id` and a few properties that depend on the type. Never a value.
+     */
+    subject: {
+        [key: string]: string | null | boolean;
+    };
+    createdAt: string;
+};
+
 export type KeyToken = {
     access_token: string;
     token_type: 'Bearer';
@@ -2288,6 +2352,80 @@ export type ListEnvironmentsResponses = {
 };
 
 export type ListEnvironmentsResponse = ListEnvironmentsResponses[keyof ListEnvironmentsResponses];
+
+export type GetOverviewData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the organization.
+         */
+        id: string;
+    };
+    query?: {
+        /**
+         * The `nextCursor` of the previous page.
+         */
+        cursor?: string;
+        /**
+         * Maximum number of items.
+         */
+        limit?: number;
+    };
+    url: '/organizations/{id}/overview';
+};
+
+export type GetOverviewErrors = {
+    /**
+     * Invalid value or malformed body
+     */
+    400: Error;
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Validation failed
+     */
+    422: ValidationError;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type GetOverviewError = GetOverviewErrors[keyof GetOverviewErrors];
+
+export type GetOverviewResponses = {
+    /**
+     * OK
+     */
+    200: {
+        items: Array<ApplicationOverview>;
+        /**
+         * Number of matching items on all pages.
+         */
+        total: number;
+        nextCursor: string | null;
+    };
+};
+
+export type GetOverviewResponse = GetOverviewResponses[keyof GetOverviewResponses];
 
 export type ListDeploymentsData = {
     body?: never;
@@ -7870,6 +8008,84 @@ export type StreamApplicationRuntimeLogsResponses = {
 };
 
 export type StreamApplicationRuntimeLogsResponse = StreamApplicationRuntimeLogsResponses[keyof StreamApplicationRuntimeLogsResponses];
+
+export type ListActivityData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the application.
+         */
+        id: string;
+    };
+    query?: {
+        /**
+         * The `nextCursor` of the previous page.
+         */
+        cursor?: string;
+        /**
+         * Maximum number of items.
+         */
+        limit?: number;
+        /**
+         * Changes of this type.
+         */
+        type?: 'variable.created' | 'variable.updated' | 'variable.deleted' | 'hostname.set' | 'api_key.created' | 'api_key.deleted' | 'deployment.created' | 'deployment.active' | 'deployment.failed' | 'deployment.promoted' | 'deployment.cancelled' | 'deployment.retired';
+    };
+    url: '/applications/{id}/activity';
+};
+
+export type ListActivityErrors = {
+    /**
+     * Invalid value or malformed body
+     */
+    400: Error;
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Validation failed
+     */
+    422: ValidationError;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type ListActivityError = ListActivityErrors[keyof ListActivityErrors];
+
+export type ListActivityResponses = {
+    /**
+     * OK
+     */
+    200: {
+        items: Array<Activity>;
+        /**
+         * Number of matching items on all pages.
+         */
+        total: number;
+        nextCursor: string | null;
+    };
+};
+
+export type ListActivityResponse = ListActivityResponses[keyof ListActivityResponses];
 
 export type StreamActivityData = {
     body?: never;

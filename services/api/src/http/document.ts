@@ -4,7 +4,7 @@ import { platformName } from '@platform/look/name'
 import type { Endpoint } from './endpoint.ts'
 
 /** Changes whenever the API does (A §9). */
-const API_VERSION = '0.21.0'
+const API_VERSION = '0.22.0'
 
 const description = `## Authentication
 Send \`Authorization: Bearer <access token>\` with every request: a user's token from the identity provider, or a token that
@@ -56,7 +56,7 @@ const tagDescriptions: Record<string, string> = {
   'Sticky sessions': 'URLs whose requests all go to the same process of a Function. Only Functions can create them.',
   'Request logs': 'Requests that an application received, for as long as the plan keeps them.',
   'Runtime logs': 'What Functions printed, for as long as the plan keeps it.',
-  Activity: 'Changes to an application, as they happen.',
+  Activity: 'Changes to an application: as they happen, and those of the last 30 days.',
   Tokens: 'Access tokens for API keys.',
   Discovery: 'Public metadata for OAuth libraries: token issuers and signing keys.',
   Reference: 'This reference and its OpenAPI document.',

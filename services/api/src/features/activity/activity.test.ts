@@ -130,6 +130,71 @@ test('what is done to an application arrives in order, with who did it and never
   expect(JSON.stringify(events)).not.toMatch(/plain-value|svc_secret_/)
 })
 
+const list = (owner: Pick<Owner, 'token' | 'applicationId'>, query: Record<string, string> = {}) =>
+  platform.call(
+    owner.token,
+    `GET /applications/${owner.applicationId}/activity?${new URLSearchParams(query).toString()}`,
+  )
+
+test('the list of activity is what the stream said, newest first, and narrowed by type', async () => {
+  const owner = await newOwner(platform)
+  const { next } = await follow(owner)
+  await setVariable(owner, 'A')
+  await platform.call(owner.token, `PUT /applications/${owner.applicationId}/hostname`, {
+    label: `l-${randomUUID().slice(0, 6)}x`,
+  })
+  await platform.call(owner.token, 'POST /deployments', { applicationId: owner.applicationId })
+  await setVariable(owner, 'B')
+  const told = (await next(4)).map(({ data }) => data).toReversed()
+  const { status, body } = await list(owner)
+  expect([status, body]).toEqual([200, { items: told, total: 4, nextCursor: null }])
+  expect((await list(owner, { type: 'variable.created' })).body).toEqual({
+    items: told.filter(({ type }) => type === 'variable.created'),
+    total: 2,
+    nextCursor: null,
+  })
+  expect((await list(owner, { type: 'deployment.retired' })).body).toEqual({ items: [], total: 0, nextCursor: null })
+  expect((await list(owner, { type: 'variable' })).status).toBe(422)
+})
+
+test('10,000 activities are paged, each once, while others are recorded in between', async () => {
+  const owner = await newOwner(platform)
+  await platform.api.db.execute(
+    sql`insert into activities (application_id, number, type, actor, subject, created_at)
+        select ${owner.applicationId}, n, 'variable.created', '{"type": "user", "id": "ana"}', '{}', now() from generate_series(1, 10000) n`,
+  )
+  await platform.api.db.execute(sql`update applications set activity_number = 10000 where id = ${owner.applicationId}`)
+  const numbers: number[] = []
+  let cursor: string | null | undefined
+  do {
+    const { body } = await list(owner, { limit: '1000', ...(cursor && { cursor }) })
+    expect(body.total).toBe(10_000)
+    numbers.push(...(body.items as Activity[]).map(({ id }) => Number(id)))
+    cursor = body.nextCursor as string | null
+    expect((await setVariable(owner, `K${numbers.length}`)).status).toBe(201)
+  } while (cursor !== null)
+  expect(numbers).toEqual(Array.from({ length: 10_000 }, (_, n) => 10_000 - n))
+  expect((await list(owner, { limit: '1' })).body).toMatchObject({ items: [{ id: '10010' }], total: 10_010 })
+})
+
+test('a cursor of the list of activity goes on under the same type and for the same application alone', async () => {
+  const owner = await newOwner(platform)
+  for (const key of ['A', 'B', 'C']) await setVariable(owner, key)
+  const type = 'variable.created'
+  const cursorOf = async (query: Record<string, string>) => (await list(owner, query)).body.nextCursor as string
+  const [ofAll, ofType] = [await cursorOf({ limit: '1' }), await cursorOf({ limit: '1', type })]
+  expect((await list(owner, { cursor: ofType, type })).body.items).toMatchObject([{ id: '2' }, { id: '1' }])
+  const refused = [
+    await list(owner, { cursor: ofAll, type }),
+    await list(owner, { cursor: ofType }),
+    await list(owner, { cursor: ofType, type: 'variable.deleted' }),
+    await list(ana, { cursor: ofAll }),
+  ]
+  expect(refused.map(({ status, body }) => [status, body.error as string])).toEqual(
+    refused.map(() => [400, 'The cursor does not belong to this list']),
+  )
+})
+
 test('Last-Event-ID brings what was missed, once, and then what is new', async () => {
   const owner = await newOwner(platform)
   for (const key of ['A', 'B', 'C']) await setVariable(owner, key)

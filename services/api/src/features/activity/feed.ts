@@ -1,6 +1,7 @@
 import type { Db } from '@platform/runtime/database'
 import { and, asc, eq, gt } from 'drizzle-orm'
 import { eventText, type Feed, type FeedDeps, openFeed } from '../streams/feed.ts'
+import { shownActivity } from './shown-activity.ts'
 import { activities } from './table.ts'
 
 /** The channel on which Postgres announces the ids of applications with new activity. */
@@ -22,10 +23,9 @@ export function openActivityFeed(deps: FeedDeps & { db: Db }, heartbeatMs?: numb
         .where(and(eq(activities.applicationId, applicationId), gt(activities.number, after)))
         .orderBy(asc(activities.number))
         .limit(limit)
-      return rows.map(({ number, type, actor, subject, createdAt }) => {
-        const id = String(number)
-        const data = { id, type, applicationId, actor, subject, createdAt: createdAt.toISOString() }
-        return { place: number, text: eventText(type, data, id) }
+      return rows.map((row) => {
+        const shown = shownActivity(row)
+        return { place: row.number, text: eventText(row.type, shown, shown.id) }
       })
     },
   }

@@ -2,19 +2,22 @@ import { instant } from '@platform/runtime/columns'
 import { bigint, index, jsonb, pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core'
 import { applications } from '../applications/table.ts'
 
-export type ActivityType =
-  | 'variable.created'
-  | 'variable.updated'
-  | 'variable.deleted'
-  | 'hostname.set'
-  | 'api_key.created'
-  | 'api_key.deleted'
-  | 'deployment.created'
-  | 'deployment.active'
-  | 'deployment.failed'
-  | 'deployment.promoted'
-  | 'deployment.cancelled'
-  | 'deployment.retired'
+/** Everything that a feed of an application may show. */
+export const activityTypes = [
+  'variable.created',
+  'variable.updated',
+  'variable.deleted',
+  'hostname.set',
+  'api_key.created',
+  'api_key.deleted',
+  'deployment.created',
+  'deployment.active',
+  'deployment.failed',
+  'deployment.promoted',
+  'deployment.cancelled',
+  'deployment.retired',
+] as const
+export type ActivityType = (typeof activityTypes)[number]
 
 /** What happened to an application. Never a value and never a secret. */
 export const activities = pgTable(
