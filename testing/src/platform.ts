@@ -13,6 +13,7 @@ import request from 'supertest'
 import { compose as composeApi, migrate as migrateApi } from '../../services/api/src/compose.ts'
 import { loadConfig as loadApiConfig } from '../../services/api/src/config.ts'
 import { startApi } from '../../services/api/src/roles/api.ts'
+import { startConsole } from '../../services/api/src/roles/console.ts'
 import { startEdge } from '../../services/api/src/roles/edge.ts'
 import { startWorker } from '../../services/api/src/roles/worker.ts'
 import { compose as composeIdp, migrate as migrateIdp } from '../../services/idp/src/compose.ts'
@@ -74,6 +75,8 @@ export interface TestPlatform {
   edgeUrl: string
   /** S3 at its root. */
   s3Url: string
+  /** Where the console is served, if it is. */
+  consoleUrl: string
   /** The API's database, for connections of a test's own. */
   databaseUrl: string
   clock: TestClock
@@ -122,6 +125,8 @@ export async function startPlatform(
     imageTransformer?: TransformerOptions
     /** How long things may take at the AI gateway, where a test cannot wait for it. */
     aiTimings?: AiTimings
+    /** A folder that the console is served from. */
+    consoleFolder?: string
     /** What the operator's file of AI providers and models holds. */
     aiProviders?: object
     /** Called with each line that the API logs, whatever its level; else nothing is logged. */
@@ -131,9 +136,10 @@ export async function startPlatform(
   } = {},
 ): Promise<TestPlatform> {
   const clock = startClock()
-  const [apiDatabase, idpDatabase, apiPort, idpPort, edgePort, objects] = await Promise.all([
+  const [apiDatabase, idpDatabase, apiPort, idpPort, edgePort, consolePort, objects] = await Promise.all([
     options.databases?.api ?? createServiceDatabase('api').then(({ url }) => url),
     options.databases?.idp ?? createServiceDatabase('idp').then(({ url }) => url),
+    freePort(),
     freePort(),
     freePort(),
     freePort(),
@@ -142,6 +148,8 @@ export async function startPlatform(
   const functionsFolder = await newFunctionsFolder()
   const apiUrl = `http://localhost:${apiPort}`
   const idpUrl = `http://localhost:${idpPort}`
+  const consoleUrl = `http://localhost:${consolePort}`
+  const { consoleFolder } = options
   const consoleClientId = randomUUID()
   const docsClientId = randomUUID()
   // Suites that run at the same time share one Redis; an address of one's own keeps their counts apart.
@@ -182,6 +190,7 @@ export async function startPlatform(
     S3_PORT: '0',
     S3_DOMAIN: options.s3Domain,
     CONSOLE_CLIENT_IDS: consoleClientId,
+    CONSOLE_URL: consoleFolder && consoleUrl,
     DOCS_CLIENT_ID: docsClientId,
     CORS_ORIGINS: options.corsOrigins?.join(','),
     FUNCTION_SANDBOX: 'auto',
@@ -231,6 +240,14 @@ export async function startPlatform(
   const worker =
     options.hasWorker === true ? startWorker(api.deps, 3_600_000, { trashDays: 30, auditDays: 365 }) : undefined
   const apiServer = await startApi(api.deps, { host: 'localhost', port: apiPort, s3Port: 0 })
+  const consoleServer =
+    consoleFolder === undefined
+      ? undefined
+      : await startConsole(
+          api.deps,
+          { host: 'localhost', port: consolePort },
+          { folder: consoleFolder, clientId: consoleClientId },
+        )
 
   const grants = ['authorization_code', 'refresh_token']
   const client = { kind: 'public', redirectUris: [REDIRECT_URI], scopes: '*', isFirstParty: true } as const
@@ -239,7 +256,14 @@ export async function startPlatform(
     name: 'Test client',
     grants: [...grants, 'urn:ietf:params:oauth:grant-type:device_code'],
   })
-  await createClient(idp.deps, { ...client, id: consoleClientId, name: 'Console', grants })
+  await createClient(idp.deps, {
+    ...client,
+    id: consoleClientId,
+    name: 'Console',
+    redirectUris: [REDIRECT_URI, `${consoleUrl}/callback`],
+    postLogoutRedirectUris: [`${consoleUrl}/`],
+    grants,
+  })
   await createClient(idp.deps, {
     ...client,
     id: docsClientId,
@@ -298,6 +322,7 @@ export async function startPlatform(
     idpUrl,
     edgeUrl: `http://localhost:${edgePort}`,
     s3Url: `http://localhost:${apiServer.s3Port}`,
+    consoleUrl,
     databaseUrl: apiDatabase,
     clock,
     aiProvidersPath,
@@ -310,6 +335,7 @@ export async function startPlatform(
     async close() {
       await worker?.stop()
       for (const edge of edgesAdded) await edge.stop()
+      await consoleServer?.stop(0)
       await apiServer.stop(0)
       await edgeServer.stop(0)
       await idpServer.stop(0)

@@ -48,7 +48,7 @@ export function startServiceProcess(main: URL, env: Record<string, string>, argu
     code: code as number | null,
     stderr,
   }))
-  for (const name of ['PORT', 'HEALTH_PORT', 'EDGE_PORT', 'S3_PORT']) {
+  for (const name of ['PORT', 'HEALTH_PORT', 'EDGE_PORT', 'S3_PORT', 'CONSOLE_PORT']) {
     const port = env[name]
     if (port !== undefined && port !== '0') endOf.set(port, ended)
   }

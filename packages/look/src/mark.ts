@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { cssColour } from './colours.ts'
-
-const slabs = { upper: 'M5 3h9v4H5z', lower: 'M2 9h12v4H2z' }
+import { slabs } from './slabs.ts'
 
 /** The mark, for a page whose style defines the colours; the name stands beside it, so it is nothing to be read out. */
 export const markSvg = `<svg class="mark" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true"><path d="${slabs.upper}" fill="var(--accent)"/><path d="${slabs.lower}" fill="currentColor"/></svg>`

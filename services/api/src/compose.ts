@@ -227,7 +227,7 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
       s3Domain: config.S3_DOMAIN,
       s3Region: config.S3_REGION,
       consoleClientIds: new Set(config.CONSOLE_CLIENT_IDS),
-      corsOrigins: new Set(config.CORS_ORIGINS),
+      corsOrigins: new Set([...config.CORS_ORIGINS, ...(config.CONSOLE_URL === undefined ? [] : [config.CONSOLE_URL])]),
       document: encodedContent(
         async () => (document ??= Buffer.from(JSON.stringify(createDocument(endpoints, publicUrl, idpUrl)))),
       ),

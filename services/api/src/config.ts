@@ -17,12 +17,12 @@ const schema = z.object({
   EDGE_PORT: port.default(4002).describe('a TCP port for hostnames, such as 4002'),
   EDGE_INTERNAL_PORT: port
     .default(0)
-    .describe('a TCP port for the other edges, such as 4003; 0 for any. Not one that visitors reach'),
+    .describe('a TCP port for the other edges, such as 4005; 0 for any. Not one that visitors reach'),
   EDGE_INTERNAL_URL: origin
     .refine((url) => url.startsWith('http:'), 'not http')
     .optional()
     .describe(
-      'the origin at which the other edges reach this one, such as http://10.0.3.7:4003; without it they are on the same machine',
+      'the origin at which the other edges reach this one, such as http://10.0.3.7:4005; without it they are on the same machine',
     ),
   APPS_URL: origin
     .optional()
@@ -47,6 +47,7 @@ const schema = z.object({
     .describe(
       'the domain that objects are delivered below, such as objects.example.net; not one that the API or sign-in share',
     ),
+  CONSOLE_PORT: port.default(4003).describe('a TCP port for the web console, such as 4003; 0 for any'),
   S3_PORT: port.default(4004).describe('a TCP port that has S3 at its root, such as 4004; 0 for any'),
   S3_DOMAIN: domain.optional().describe('the domain of S3, whose buckets are hosts below it, such as s3.example.net'),
   S3_REGION: z
@@ -126,7 +127,9 @@ const schema = z.object({
     .startsWith('/')
     .optional()
     .describe('an absolute folder of the clients that /docs/clients serves, such as /srv/clients; without it none'),
-  CONSOLE_URL: origin.optional().describe('the origin of the web console, such as https://console.example.com'),
+  CONSOLE_URL: origin
+    .optional()
+    .describe('the origin of the web console, such as https://console.example.com; without it there is none'),
   ALLOW_SHARED_DOMAIN: flag
     .default(false)
     .describe('true to serve what tenants upload below the domain that the platform itself is on'),
@@ -173,7 +176,7 @@ export function loadConfig(env: Record<string, string | undefined>): Config {
   refuseSharedSites(config)
   if (config.EDGE_INTERNAL_URL !== undefined && config.EDGE_INTERNAL_PORT === 0)
     throw new ConfigError(
-      'EDGE_INTERNAL_URL names a port: set EDGE_INTERNAL_PORT to the one that it leads to, such as 4003',
+      'EDGE_INTERNAL_URL names a port: set EDGE_INTERNAL_PORT to the one that it leads to, such as 4005',
     )
   return config
 }

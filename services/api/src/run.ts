@@ -1,9 +1,11 @@
+import { join } from 'node:path'
 import { type Part, runService } from '@platform/service/run-service'
 import type { Call } from '@platform/service/run-process'
 import { compose, migrate } from './compose.ts'
 import { type Config, loadConfig } from './config.ts'
 import type { Deps } from './deps.ts'
 import { startApi } from './roles/api.ts'
+import { startConsole } from './roles/console.ts'
 import { startEdge } from './roles/edge.ts'
 import { startWorker } from './roles/worker.ts'
 
@@ -20,6 +22,19 @@ const edge = (deps: Deps, config: Config) =>
     internalPort: config.EDGE_INTERNAL_PORT,
     internalUrl: config.EDGE_INTERNAL_URL,
   })
+
+/** The web console, where everything that it needs is configured. */
+async function webConsole(deps: Deps, config: Config): Promise<Part[]> {
+  const {
+    CONSOLE_URL,
+    CLIENTS_FOLDER,
+    CONSOLE_CLIENT_IDS: [clientId],
+    HOST: host,
+    CONSOLE_PORT: port,
+  } = config
+  if (CONSOLE_URL === undefined || CLIENTS_FOLDER === undefined || clientId === undefined) return []
+  return [await startConsole(deps, { host, port }, { folder: join(CLIENTS_FOLDER, 'console'), clientId })]
+}
 
 /** Logs how Functions are isolated on this machine. Not awaited: probing takes longer than a start may. */
 async function reportWalls({ functions, logger }: Deps): Promise<void> {
@@ -59,8 +74,9 @@ export const run = (call: Call): Promise<number> =>
           worker(deps, config),
           await api(deps, config),
           await edge(deps, config),
+          ...(await webConsole(deps, config)),
         ]),
-        api: async (deps, config) => [await api(deps, config)],
+        api: async (deps, config) => [await api(deps, config), ...(await webConsole(deps, config))],
         worker: withFunctions(async (deps, config) => [worker(deps, config)]),
         edge: withFunctions(async (deps, config) => [await edge(deps, config)]),
       },

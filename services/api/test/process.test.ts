@@ -23,11 +23,18 @@ const required = {
   MASTER_KEYS: `k1:${Buffer.alloc(32).toString('base64')}`,
   OBJECTS_URL: 'file:///tmp/platform-no-objects',
 }
+/** What makes a process serve the console; nothing is built in the folder. */
+const withConsole = {
+  CONSOLE_URL: 'http://localhost:3000',
+  CLIENTS_FOLDER: '/tmp/platform-no-clients',
+  CONSOLE_CLIENT_IDS: '0198c0de-0000-7000-8000-0000000000c2',
+}
 const environment = async (more: Record<string, string> = {}) =>
   serviceEnvironment('api', {
     IDP_URL: 'http://localhost:1',
     EDGE_PORT: String(await freePort()),
     S3_PORT: String(await freePort()),
+    CONSOLE_PORT: String(await freePort()),
     OBJECTS_URL: 'file:///tmp/platform-no-objects',
     ...more,
   })
@@ -43,8 +50,8 @@ test.each([
   [{ S3_DOMAIN: 'https://s3.example.com' }, 'S3_DOMAIN is not valid'],
   [{ APPS_URL: 'apps.example.net' }, 'APPS_URL is not valid'],
   [{ APPS_URL: 'https://apps.example.net/path' }, 'APPS_URL is not valid'],
-  [{ EDGE_INTERNAL_URL: 'https://10.0.3.7:4003', EDGE_INTERNAL_PORT: '4003' }, 'EDGE_INTERNAL_URL is not valid'],
-  [{ EDGE_INTERNAL_URL: 'http://10.0.3.7:4003' }, 'EDGE_INTERNAL_URL names a port: set EDGE_INTERNAL_PORT'],
+  [{ EDGE_INTERNAL_URL: 'https://10.0.3.7:4005', EDGE_INTERNAL_PORT: '4005' }, 'EDGE_INTERNAL_URL is not valid'],
+  [{ EDGE_INTERNAL_URL: 'http://10.0.3.7:4005' }, 'EDGE_INTERNAL_URL names a port: set EDGE_INTERNAL_PORT'],
   [{ BUILD_EGRESS: 'host' }, 'BUILD_EGRESS is not valid'],
   [{ BUILD_REGISTRIES: 'npm.example.net' }, 'BUILD_REGISTRIES is not valid'],
   [{ BUILD_REGISTRIES: 'https://npm.example.net/path' }, 'BUILD_REGISTRIES is not valid'],
@@ -104,8 +111,8 @@ test('a taken port is named in a sentence, whichever it is', async () => {
   await once(taken.listen(0, '127.0.0.1'), 'listening')
   onTestFinished(() => void taken.close())
   const { port } = taken.address() as AddressInfo
-  for (const name of ['PORT', 'EDGE_PORT', 'S3_PORT', 'HEALTH_PORT']) {
-    const { ended } = start(await environment({ [name]: String(port) }))
+  for (const name of ['PORT', 'EDGE_PORT', 'S3_PORT', 'CONSOLE_PORT', 'HEALTH_PORT']) {
+    const { ended } = start(await environment({ ...withConsole, [name]: String(port) }))
     expect([name, await ended]).toEqual([
       name,
       { code: 1, stderr: expect.stringContaining(`Port ${port} is taken`) as string },
@@ -114,21 +121,29 @@ test('a taken port is named in a sentence, whichever it is', async () => {
 })
 
 test.each([
-  ['all', 200, 403, 404],
-  ['api', 200, 403, 0],
-  ['edge', 0, 0, 404],
-  ['worker', 0, 0, 0],
-])('the role %s answers on its own ports and no others, and is live and ready', async (role, api, s3, edge) => {
-  const env = await environment()
+  ['all', 200, 403, 404, 503],
+  ['api', 200, 403, 0, 503],
+  ['edge', 0, 0, 404, 0],
+  ['worker', 0, 0, 0, 0],
+])('the role %s answers on its own ports and no others, and is live and ready', async (role, api, s3, edge, site) => {
+  const env = await environment(withConsole)
   start(env, role)
   await untilStatus(`http://127.0.0.1:${env.HEALTH_PORT}/ready`, 200)
   expect(await statusOf(`http://127.0.0.1:${env.PORT}/.well-known/jwks.json`)).toBe(api)
   expect(await statusOf(`http://127.0.0.1:${env.S3_PORT}/`)).toBe(s3)
   expect(await statusOf(`http://127.0.0.1:${env.EDGE_PORT}/`)).toBe(edge)
+  expect(await statusOf(`http://127.0.0.1:${env.CONSOLE_PORT}/`)).toBe(site)
   const internal = await Promise.all(
     ['/live', '/metrics', '/nope'].map((path) => statusOf(`http://127.0.0.1:${env.HEALTH_PORT}${path}`)),
   )
   expect(internal).toEqual([200, 200, 404])
+})
+
+test.each(Object.keys(withConsole))('without %s there is no console', async (name) => {
+  const env = await environment({ ...withConsole, [name]: '' })
+  start(env, 'api')
+  await untilStatus(`http://127.0.0.1:${env.HEALTH_PORT}/ready`, 200)
+  expect(await statusOf(`http://127.0.0.1:${env.CONSOLE_PORT}/`)).toBe(0)
 })
 
 test('a key that the CLI rotates is what running processes publish at once, and nothing else', async () => {

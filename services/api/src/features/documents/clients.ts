@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
-import { constants } from 'node:fs'
-import { type FileHandle, lstat, open, readdir } from 'node:fs/promises'
+import { lstat, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { z } from '@hono/zod-openapi'
@@ -8,6 +7,7 @@ import { ApiError, NotFound } from '@platform/errors/api-error'
 import { namesEtag, quotedEtag } from '@platform/service/entity-tag'
 import { openEndpoint } from '../../http/endpoint.ts'
 import { type Exchange, header, type Reply, throttleAddress } from '../../http/exchange.ts'
+import { ifMissing, openFile } from '../../http/open-file.ts'
 
 /** A client as a package. Its name has 8 digits of its content's hash, so the bytes at an address never change. */
 const PACKAGE = /^(sdk|cli)-\d+\.\d+\.\d+-[0-9a-f]{8}\.tgz$/
@@ -19,19 +19,6 @@ const typeOf: ReadonlyMap<string, string> = new Map([
   ['llms.txt', 'text/plain; charset=utf-8'],
   ['agents.md', 'text/markdown; charset=utf-8'],
 ])
-
-const missingCodes: ReadonlySet<unknown> = new Set(['ENOENT', 'ENOTDIR', 'ELOOP'])
-const ifMissing = (error: unknown): undefined => {
-  if (!missingCodes.has((error as NodeJS.ErrnoException).code)) throw error
-}
-
-/** Opens a regular file. Follows no link, so that the folder's owner decides what is served; and waits for no pipe. */
-async function openFile(path: string): Promise<FileHandle | undefined> {
-  const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants
-  const handle = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK).catch(ifMissing)
-  if (!handle || (await handle.stat()).isFile()) return handle
-  await handle.close()
-}
 
 /** The package that was put into the folder last; undefined: there is none of this client. */
 async function findCurrent(folder: string, client: string): Promise<string | undefined> {

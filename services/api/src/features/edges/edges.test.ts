@@ -44,33 +44,33 @@ const addressesOf = async (id: string) =>
 test('an edge is known from when it joins until it leaves', async () => {
   const member = newMember()
   expect([member.hasJoined, member.term(), await addressesOf(member.id)]).toEqual([false, undefined, []])
-  await member.join('http://10.0.0.2:4003')
-  expect([member.hasJoined, member.term(), await addressesOf(member.id)]).toEqual([true, 1, ['http://10.0.0.2:4003']])
+  await member.join('http://10.0.0.2:4005')
+  expect([member.hasJoined, member.term(), await addressesOf(member.id)]).toEqual([true, 1, ['http://10.0.0.2:4005']])
   await member.leave()
   expect([member.hasJoined, member.term(), await addressesOf(member.id)]).toEqual([false, undefined, []])
 })
 
 test('one that was killed is forgotten when another process takes its address', async () => {
   const [killed, other, next] = [newMember(), newMember(), newMember()]
-  await killed.join('http://10.0.0.3:4003')
-  await other.join('http://10.0.0.4:4003')
-  await next.join('http://10.0.0.3:4003')
+  await killed.join('http://10.0.0.3:4005')
+  await other.join('http://10.0.0.4:4005')
+  await next.join('http://10.0.0.3:4005')
   expect(await addressesOf(killed.id)).toEqual([])
-  expect(await addressesOf(other.id)).toEqual(['http://10.0.0.4:4003'])
+  expect(await addressesOf(other.id)).toEqual(['http://10.0.0.4:4005'])
 })
 
 test('one whose row was removed while it lived has lost what it owned', async () => {
   const member = newMember()
-  await member.join('http://10.0.0.6:4003')
+  await member.join('http://10.0.0.6:4005')
   expect(member.term()).toBe(1)
   await platform.api.db.delete(edges).where(eq(edges.id, member.id))
   await expect.poll(() => member.term()).toBe(2)
-  expect(await addressesOf(member.id)).toEqual(['http://10.0.0.6:4003'])
+  expect(await addressesOf(member.id)).toEqual(['http://10.0.0.6:4005'])
 })
 
 test('a lease is renewed for as long as its edge lives', async () => {
   const member = newMember()
-  await member.join('http://10.0.0.5:4003')
+  await member.join('http://10.0.0.5:4005')
   const until = async () => (await platform.api.db.select().from(edges).where(eq(edges.id, member.id)))[0]?.leaseUntil
   const first = (await until()) ?? new Date(Number.NaN)
   await expect.poll(async () => (await until())?.getTime()).toBeGreaterThan(first.getTime() + 3_000)
@@ -82,7 +82,7 @@ test('a lease counts from before its renewal, and whoever renews it too late has
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] })
   onTestFinished(() => void vi.useRealTimers())
   const member = newMember()
-  await member.join('http://10.0.0.7:4003')
+  await member.join('http://10.0.0.7:4005')
   vi.advanceTimersByTime(5_999) // a renewal was asked for after 2 s, and is not answered yet
   expect(member.term()).toBe(1)
   vi.advanceTimersByTime(1)

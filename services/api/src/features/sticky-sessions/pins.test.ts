@@ -28,8 +28,8 @@ async function newLapsed() {
   const lapsed = sql`clock_timestamp() - interval '1 second'`
   const live = sql`clock_timestamp() + interval '1 minute'`
   await db.insert(edges).values([
-    { id, internalUrl: 'http://10.0.0.1:4003', leaseUntil: lapsed },
-    { id: other, internalUrl: 'http://10.0.0.2:4003', leaseUntil: live },
+    { id, internalUrl: 'http://10.0.0.1:4005', leaseUntil: lapsed },
+    { id: other, internalUrl: 'http://10.0.0.2:4005', leaseUntil: live },
   ])
   const pin = { functionId, keyHash: randomBytes(16) }
   const expiresAt = new Date(now().getTime() + 60_000)
@@ -60,5 +60,5 @@ test('the pin of an edge that renews its lease while another waits to take it st
       },
     ],
   )
-  expect(taken).toMatchObject({ edgeId: id, internalUrl: 'http://10.0.0.1:4003' })
+  expect(taken).toMatchObject({ edgeId: id, internalUrl: 'http://10.0.0.1:4005' })
 })

@@ -3,7 +3,8 @@ import type { Bucket } from './buckets.ts'
 import type { StoredObject } from './commit-object.ts'
 
 type SignerDeps = Pick<Deps, 'accessSigner' | 'now'>
-type UrlDeps = SignerDeps & Pick<Deps, 'objectsDomain' | 'publicUrl'>
+type ObjectsDeps = Pick<Deps, 'objectsDomain' | 'publicUrl'>
+type UrlDeps = SignerDeps & ObjectsDeps
 
 /** The hostname that serves a bucket's objects: an origin of its own (D51). */
 export const cdnHostnameOf = ({ objectsDomain }: Pick<Deps, 'objectsDomain'>, { slug }: Pick<Bucket, 'slug'>): string =>
@@ -12,28 +13,34 @@ export const cdnHostnameOf = ({ objectsDomain }: Pick<Deps, 'objectsDomain'>, { 
 /** Path below which the edge's own origin serves objects. */
 export const OBJECTS_PATH = '/_objects/'
 
+const protocolOf = ({ publicUrl }: ObjectsDeps): string => new URL(publicUrl).protocol
+
 /**
- * The origin and path prefix at which a bucket's objects are read. Only browsers and curl resolve names below localhost, so there
- * it is a path on the edge's own origin, where everything is sandboxed (D92).
+ * The edge's own origin, where objects are read if their domain is below localhost: only browsers and curl resolve names there.
+ * undefined: each bucket has an origin of its own.
  */
-function baseUrlOf(
-  deps: Pick<Deps, 'objectsDomain' | 'publicUrl'>,
-  bucket: Pick<Bucket, 'slug'>,
-  hasDotSegments: boolean,
-): string {
-  const { protocol } = new URL(deps.publicUrl)
+function sharedOriginOf(deps: ObjectsDeps): string | undefined {
   const local = /^(?:.*\.)?localhost(?<port>:\d+)?$/.exec(deps.objectsDomain)
+  return local ? `${protocolOf(deps)}//localhost${local.groups?.port ?? ''}` : undefined
+}
+
+/** The origins from which browsers read objects, as one source of a content security policy. */
+export const objectsSourceOf = (deps: ObjectsDeps): string =>
+  sharedOriginOf(deps) ?? `${protocolOf(deps)}//*.${deps.objectsDomain}`
+
+/**
+ * The origin and path prefix at which a bucket's objects are read. On the edge's own origin it is a path, where everything is
+ * sandboxed (D92).
+ */
+function baseUrlOf(deps: ObjectsDeps, bucket: Pick<Bucket, 'slug'>, hasDotSegments: boolean): string {
+  const shared = sharedOriginOf(deps)
   // Browsers resolve dot segments however they are encoded: at a hostname that leads to another key, by path to another bucket.
-  if (!local || hasDotSegments) return `${protocol}//${cdnHostnameOf(deps, bucket)}`
-  return `${protocol}//localhost${local.groups?.port ?? ''}${OBJECTS_PATH}${bucket.slug}`
+  if (shared === undefined || hasDotSegments) return `${protocolOf(deps)}//${cdnHostnameOf(deps, bucket)}`
+  return `${shared}${OBJECTS_PATH}${bucket.slug}`
 }
 
 /** The permanent URL of an object; it works as long as the bucket is public. */
-export function publicUrlOf(
-  deps: Pick<Deps, 'objectsDomain' | 'publicUrl'>,
-  bucket: Pick<Bucket, 'slug'>,
-  key: string,
-): string {
+export function publicUrlOf(deps: ObjectsDeps, bucket: Pick<Bucket, 'slug'>, key: string): string {
   const parts = key.split('/')
   const isDots = (part: string): boolean => part === '.' || part === '..'
   // A key is any text. With dots encoded, clients that do not resolve dot segments find the object.

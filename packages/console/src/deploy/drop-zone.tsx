@@ -1,0 +1,274 @@
+import { FileArchive, FolderOpen, Sparkles } from 'lucide-preact'
+import { useLocation } from 'preact-iso'
+import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { useQueryClient } from '@tanstack/preact-query'
+import { Button } from '../parts/button.tsx'
+import { controlClass } from '../parts/field.tsx'
+import { Failure, Wrong } from '../parts/notice.tsx'
+import { usePlatform } from '../platform/api.ts'
+import { ofApplication } from '../platform/deployments.ts'
+import { pathOf } from '../platform/places.ts'
+import { useApplication } from '../platform/surroundings.ts'
+import { bytes, counted } from '../words.ts'
+import { type Plan, planOf, sendPlan } from './deploy.ts'
+import { chosenFolder, chosenZip, droppedThings, type Given } from './dropped.ts'
+import { sample } from './sample.ts'
+
+type Step =
+  | { at: 'waiting' }
+  | { at: 'looking'; name: string }
+  | { at: 'planned'; plan: Plan }
+  | { at: 'sending'; plan: Plan; sentBytes: number }
+
+/** As many are named one by one. */
+const LEFT_NAMED = 50
+
+/** Takes a folder or an archive, shows what of it is sent and what is not, and deploys it. onSending: told whether something is being sent. */
+export function DropZone({ onSending }: { onSending: (isSending: boolean) => void }) {
+  const { organization, application } = useApplication()
+  const platform = usePlatform()
+  const cache = useQueryClient()
+  const { route } = useLocation()
+  const [step, setStep] = useState<Step>({ at: 'waiting' })
+  const [error, setError] = useState<Error>()
+  const [environment, setEnvironment] = useState(application.defaultEnvironmentSlug)
+  const work = useRef<AbortController | null>(null)
+  const leaving = (): void => work.current?.abort()
+  useEffect(() => leaving, [])
+  useEffect(() => onSending(step.at === 'sending'), [step.at])
+
+  const begin = (): AbortSignal => {
+    leaving()
+    setError(undefined)
+    work.current = new AbortController()
+    return work.current.signal
+  }
+  const fail = (signal: AbortSignal, back: Step) => (failure: unknown) => {
+    if (signal.aborted) return
+    setStep(back)
+    setError(failure as Error)
+  }
+
+  const take = (given: Promise<Given>): void => {
+    const signal = begin()
+    setStep({ at: 'looking', name: '' })
+    given
+      .then(async (what) => {
+        setStep({ at: 'looking', name: what.name })
+        const plan = await planOf(platform, organization.id, what, signal)
+        if (!signal.aborted) setStep({ at: 'planned', plan })
+      })
+      .catch(fail(signal, { at: 'waiting' }))
+  }
+
+  const send = (plan: Plan): void => {
+    const signal = begin()
+    setStep({ at: 'sending', plan, sentBytes: 0 })
+    const onSent = (sentBytes: number): void => setStep({ at: 'sending', plan, sentBytes })
+    sendPlan(platform, plan, { applicationId: application.id, environment, onSent, signal })
+      .then((id) => {
+        void cache.invalidateQueries({ queryKey: ofApplication(application.id) })
+        route(pathOf(organization.slug, application.slug, 'deployments', id))
+      })
+      .catch(fail(signal, { at: 'planned', plan }))
+  }
+
+  const stop = (): void => {
+    leaving()
+    setStep({ at: 'waiting' })
+  }
+
+  return (
+    <div class="flex flex-col gap-4">
+      {error && <Failure error={error} />}
+      {step.at === 'waiting' && <Door onGiven={take} />}
+      {step.at === 'looking' && (
+        <p role="status" class="rounded-control border border-line p-6 text-soft">
+          Looking through {step.name || 'what you dropped'}
+        </p>
+      )}
+      {step.at === 'planned' && (
+        <Planned
+          plan={step.plan}
+          environment={environment}
+          onEnvironment={setEnvironment}
+          onSend={() => send(step.plan)}
+          onBack={stop}
+        />
+      )}
+      {step.at === 'sending' && <Sending plan={step.plan} sentBytes={step.sentBytes} onStop={stop} />}
+    </div>
+  )
+}
+
+/** Preact's types know nothing of it. */
+const folders: object = { webkitdirectory: true }
+
+function Door({ onGiven }: { onGiven: (given: Promise<Given>) => void }) {
+  const [isOver, setOver] = useState(false)
+  const folder = useRef<HTMLInputElement>(null)
+  const archive = useRef<HTMLInputElement>(null)
+  return (
+    <div
+      class={`flex flex-col items-center gap-4 rounded-control border border-dashed px-4 py-10 text-center ${isOver ? 'border-accent bg-accent-tint' : 'border-edge bg-surface'}`}
+      onDragOver={(event) => {
+        event.preventDefault()
+        setOver(true)
+      }}
+      onDragLeave={() => setOver(false)}
+      onDrop={(event) => {
+        event.preventDefault()
+        setOver(false)
+        if (event.dataTransfer) onGiven(droppedThings(event.dataTransfer))
+      }}
+    >
+      <p class="font-medium">Drop a folder or a zip archive here</p>
+      <p class="max-w-[52ch] text-soft">
+        A site, a project that is built here, or a build. What your ignore files name, installed packages and secrets
+        stay on this machine.
+      </p>
+      <div class="flex flex-wrap justify-center gap-2">
+        <Button kind="main" onClick={() => folder.current?.click()}>
+          <FolderOpen size={16} strokeWidth={1.5} aria-hidden="true" /> Choose a folder
+        </Button>
+        <Button onClick={() => archive.current?.click()}>
+          <FileArchive size={16} strokeWidth={1.5} aria-hidden="true" /> Choose an archive
+        </Button>
+        <Button onClick={() => onGiven(Promise.resolve(sample()))}>
+          <Sparkles size={16} strokeWidth={1.5} aria-hidden="true" /> Use the sample
+        </Button>
+      </div>
+      <input
+        ref={folder}
+        type="file"
+        {...folders}
+        hidden
+        aria-label="Folder"
+        onChange={({ currentTarget: input }) => {
+          const files = [...(input.files ?? [])]
+          input.value = ''
+          onGiven(Promise.resolve(files).then(chosenFolder))
+        }}
+      />
+      <input
+        ref={archive}
+        type="file"
+        accept=".zip,application/zip"
+        hidden
+        aria-label="Archive"
+        onChange={({ currentTarget: input }) => {
+          const file = input.files?.[0]
+          input.value = ''
+          if (file) onGiven(Promise.resolve(chosenZip(file)))
+        }}
+      />
+    </div>
+  )
+}
+
+function Planned({
+  plan,
+  environment,
+  onEnvironment,
+  onSend,
+  onBack,
+}: {
+  plan: Plan
+  environment: string
+  onEnvironment: (slug: string) => void
+  onSend: () => void
+  onBack: () => void
+}) {
+  const id = useId()
+  const { name, pack, refusals } = plan
+  const left = pack?.left ?? []
+  const heading = useRef<HTMLHeadingElement>(null)
+  useEffect(() => heading.current?.focus(), [])
+  return (
+    <div class="flex flex-col gap-4 rounded-control border border-line bg-surface p-4">
+      <div>
+        <h3 ref={heading} tabIndex={-1} class="font-semibold break-words">
+          {name}
+        </h3>
+        <p class="text-soft">
+          {pack
+            ? `${counted(pack.files.length, 'file')}, ${bytes(plan.bytes)}`
+            : `An archive of ${bytes(plan.bytes)}, sent as it is`}
+        </p>
+      </div>
+      {refusals.length > 0 && (
+        <Wrong>
+          <p class="font-medium">This cannot be deployed as it is</p>
+          <ul class="mt-1 list-disc ps-5">
+            {refusals.slice(0, LEFT_NAMED).map((sentence) => (
+              <li key={sentence} class="break-words">
+                {sentence}
+              </li>
+            ))}
+          </ul>
+        </Wrong>
+      )}
+      {left.length > 0 && (
+        <details open={left.length <= 5}>
+          <summary class="font-medium">{counted(left.length, 'path')} left out</summary>
+          <ul class="mt-2 flex flex-col gap-1">
+            {left.slice(0, LEFT_NAMED).map(({ path, why }) => (
+              <li key={path} class="break-words">
+                <code class="font-mono text-table break-all">{path}</code> <span class="text-soft">{why}</span>
+              </li>
+            ))}
+            {left.length > LEFT_NAMED && (
+              <li class="text-soft">and {counted(left.length - LEFT_NAMED, 'more', 'more')}</li>
+            )}
+          </ul>
+        </details>
+      )}
+      <div class="flex flex-wrap items-end gap-3">
+        <div>
+          <label for={id} class="mb-1 block font-medium">
+            Environment
+          </label>
+          <select
+            id={id}
+            class={controlClass}
+            value={environment}
+            onChange={({ currentTarget }) => onEnvironment(currentTarget.value)}
+          >
+            <option value="production">Production</option>
+            <option value="preview">Preview</option>
+          </select>
+        </div>
+        <Button
+          kind="main"
+          reason={refusals.length > 0 ? 'Something in it is over a limit' : undefined}
+          onClick={onSend}
+        >
+          Deploy
+        </Button>
+        <Button kind="plain" onClick={onBack}>
+          Choose something else
+        </Button>
+      </div>
+    </div>
+  )
+}
+
+function Sending({ plan, sentBytes, onStop }: { plan: Plan; sentBytes: number; onStop: () => void }) {
+  useEffect(() => {
+    const ask = (event: BeforeUnloadEvent): void => event.preventDefault()
+    addEventListener('beforeunload', ask)
+    return () => removeEventListener('beforeunload', ask)
+  }, [])
+  return (
+    <div class="flex flex-col items-start gap-3 rounded-control border border-line bg-surface p-4">
+      <p role="status" class="font-medium">
+        Sending {plan.name}
+      </p>
+      <progress class="h-2 w-full accent-accent" aria-label={`Sending ${plan.name}`} />
+      <p class="text-soft tabular-nums">
+        {bytes(sentBytes)} sent, of {bytes(plan.bytes)} before packing
+      </p>
+      <Button onClick={onStop}>Stop</Button>
+    </div>
+  )
+}

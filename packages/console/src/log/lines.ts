@@ -1,0 +1,190 @@
+import { type ReadonlySignal, signal } from '@preact/signals'
+import { firstIndex } from './bisect.ts'
+
+export interface LogLine {
+  id: string
+  /** ISO 8601 in UTC, as `createdAt` is sent: the order of the texts is the order of the times. */
+  at: string
+  level: 'INFO' | 'WARN' | 'ERROR' | 'DEBUG'
+  /** As it was written, escape sequences included. */
+  text: string
+}
+
+/** Stands where lines were left out, behind the line whose `at` and `id` it has; both are empty at the very beginning. */
+export interface LogGap {
+  /** How many lines, at least 1. */
+  gap: number
+  at: string
+  id: string
+}
+
+export type LogRow = LogLine | LogGap
+
+export const isGap = (row: LogRow): row is LogGap => 'gap' in row
+
+const compare = (one: LogRow, other: LogRow): number =>
+  one.at === other.at ? Number(one.id > other.id) - Number(one.id < other.id) : one.at < other.at ? -1 : 1
+
+/**
+ * The lines of a log, in ascending order of `at`, then `id`. They may be appended in any order and more than once: a page and the
+ * stream that goes on after it overlap.
+ *
+ * Rows are counted from 0. A line's number is counted from 1 and includes the lines that a gap before it stands for.
+ */
+export class LogLines {
+  #rows: LogRow[] = []
+  #errorRows: number[] = []
+  /** Of each gap, its row and by how much numbers behind it are ahead of rows. */
+  #gaps: { row: number; ahead: number }[] = []
+  #last: LogLine | undefined
+  #arrangement = 0
+  #isRaising = false
+  readonly #version = signal(0)
+  readonly #nextFrame: (raise: () => void) => void
+
+  /** nextFrame: calls its argument once, later. Default: before the next paint, so not while the tab is hidden. */
+  constructor(nextFrame: (raise: () => void) => void = (raise) => requestAnimationFrame(raise)) {
+    this.#nextFrame = nextFrame
+  }
+
+  /** Raised after a change, at most once a frame. */
+  get version(): ReadonlySignal<number> {
+    return this.#version
+  }
+
+  /** Raised at once whenever rows other than new last ones were added: what is known by its row has moved. */
+  get arrangement(): number {
+    return this.#arrangement
+  }
+
+  /** Rows, gaps included. */
+  get size(): number {
+    return this.#rows.length
+  }
+
+  /** Rows of lines of level ERROR, ascending. */
+  get errorRows(): readonly number[] {
+    return this.#errorRows
+  }
+
+  /** The line after which to go on reading. */
+  get last(): LogLine | undefined {
+    return this.#last
+  }
+
+  row(index: number): LogRow | undefined {
+    return this.#rows[index]
+  }
+
+  /** The row that a line or gap has now. */
+  rowOf(row: LogRow): number {
+    const index = this.#placeOf(row)
+    const found = this.#rows[index]
+    return isGap(row) && found && !isGap(found) && compare(found, row) === 0 ? index + 1 : index
+  }
+
+  /** The number of the line in a row; of a gap, the number of the first line that is left out. */
+  numberOf(index: number): number {
+    const behind = firstIndex(this.#gaps.length, (at) => (this.#gaps[at]?.row ?? 0) >= index)
+    return index + 1 + (this.#gaps[behind - 1]?.ahead ?? 0)
+  }
+
+  /** The row with the line of a number, or with the gap that it fell in; undefined if the log does not go that far. */
+  rowOfNumber(number: number): number | undefined {
+    const index = firstIndex(this.#rows.length, (at) => this.numberOf(at) > number) - 1
+    const row = this.#rows[index]
+    return row && number < this.numberOf(index) + (isGap(row) ? row.gap : 1) ? index : undefined
+  }
+
+  append(lines: readonly LogLine[]): void {
+    const late: LogLine[] = []
+    const before = this.#rows.length
+    for (const line of lines) {
+      if (!this.#last || compare(line, this.#last) > 0) this.#push(line)
+      else if (!this.#holds(line)) late.push(line)
+    }
+    if (late.length > 0) this.#merge(late)
+    if (this.#rows.length > before) this.#raise()
+  }
+
+  /** Says that lines behind the last one were left out. Lines that come after all are taken off the count. */
+  addGap(count: number): void {
+    if (count < 1) return
+    const last = this.#rows.at(-1)
+    if (last && isGap(last)) {
+      this.#rows.pop()
+      this.#gaps.pop()
+      this.#pushGap({ ...last, gap: last.gap + count })
+    } else this.#pushGap({ gap: count, at: this.#last?.at ?? '', id: this.#last?.id ?? '' })
+    this.#raise()
+  }
+
+  /** The first row that is not before a row in the order. */
+  #placeOf(row: LogRow): number {
+    return firstIndex(this.#rows.length, (at) => compare(this.#rows[at] as LogRow, row) >= 0)
+  }
+
+  #holds(line: LogLine): boolean {
+    const found = this.#rows[this.#placeOf(line)]
+    return found !== undefined && !isGap(found) && compare(found, line) === 0
+  }
+
+  #push(line: LogLine): void {
+    if (line.level === 'ERROR') this.#errorRows.push(this.#rows.length)
+    this.#rows.push(line)
+    this.#last = line
+  }
+
+  #pushGap(gap: LogGap): void {
+    this.#gaps.push({ row: this.#rows.length, ahead: (this.#gaps.at(-1)?.ahead ?? 0) + gap.gap - 1 })
+    this.#rows.push(gap)
+  }
+
+  /** late: lines that the log does not hold and that do not all belong behind its last one; may have doubles among them. */
+  #merge(late: LogLine[]): void {
+    const merged = mergeRows(this.#rows, late.sort(compare))
+    this.#rows = []
+    this.#errorRows = []
+    this.#gaps = []
+    for (const row of merged) {
+      if (isGap(row)) this.#pushGap(row)
+      else this.#push(row)
+    }
+    this.#arrangement++
+  }
+
+  #raise(): void {
+    if (this.#isRaising) return
+    this.#isRaising = true
+    this.#nextFrame(() => {
+      this.#isRaising = false
+      this.#version.value++
+    })
+  }
+}
+
+/**
+ * Both lists are in order. A late line between a gap and the row behind it is one of those that were left out there; gaps are filled
+ * from their beginnings, so the rest of the gap comes behind the line.
+ */
+function mergeRows(rows: readonly LogRow[], late: readonly LogLine[]): LogRow[] {
+  const merged: LogRow[] = []
+  let next = 0
+  let gap: LogGap | undefined
+  const takeLateBefore = (row: LogRow | undefined): void => {
+    for (let line = late[next]; line && (!row || compare(line, row) < 0); line = late[++next]) {
+      const last = merged.at(-1)
+      if (last && compare(last, line) === 0) continue
+      merged.push(line)
+      gap &&= { gap: gap.gap - 1, at: line.at, id: line.id }
+    }
+    if (gap && gap.gap > 0) merged.push(gap)
+  }
+  for (const row of rows) {
+    takeLateBefore(row)
+    gap = isGap(row) ? row : undefined
+    if (!isGap(row)) merged.push(row)
+  }
+  takeLateBefore(undefined)
+  return merged
+}

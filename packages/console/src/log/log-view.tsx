@@ -1,0 +1,186 @@
+import { ArrowDown } from 'lucide-preact'
+import type { RefObject } from 'preact'
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { number as figure } from '../words.ts'
+import { LogBar } from './log-bar.tsx'
+import type { LogLines } from './lines.ts'
+import { isGap } from './lines.ts'
+import { Row } from './row.tsx'
+import { LogViewing } from './viewing.ts'
+import { WholeLine } from './whole-line.tsx'
+
+/** Elements that all rows together may take; the page around them has the rest of 2,000. */
+const ELEMENTS_MAX = 1_400
+/** Elements of a row without colours, links and matches. */
+const ROW_ELEMENTS = 6
+/** Upper bound of what a row shows, in characters: the spacer never gets narrower, or scrolling sideways would jump. */
+const charactersOf = (text: string): number => Math.min(text.length, 4_096) + 40
+
+/** Returns a function that renders the component before the next paint, however often it is called until then. */
+function useFrameRender(): () => void {
+  const [, setFrame] = useState(0)
+  const waiting = useRef<number | undefined>(undefined)
+  useEffect(() => () => cancelAnimationFrame(waiting.current ?? 0), [])
+  return useCallback(() => {
+    waiting.current ??= requestAnimationFrame(() => {
+      waiting.current = undefined
+      setFrame((frame) => frame + 1)
+    })
+  }, [])
+}
+
+function useViewing(lines: LogLines, isLive: boolean): LogViewing {
+  const render = useFrameRender()
+  const viewing = useMemo(() => new LogViewing(lines, { isFollowing: isLive, onChange: render }), [lines])
+  useEffect(() => () => viewing.close(), [viewing])
+  useEffect(() => {
+    const showHash = (): void => viewing.showHash(location.hash)
+    showHash()
+    addEventListener('hashchange', showHash)
+    return () => removeEventListener('hashchange', showHash)
+  }, [viewing])
+  return viewing
+}
+
+/** Tells the viewing how high the region is, in pixels, and how high a row is with the reader's own size of text. */
+function useHeights(viewing: LogViewing, region: RefObject<HTMLElement>): void {
+  useLayoutEffect(() => {
+    const element = region.current as HTMLElement
+    const measure = (): void =>
+      viewing.resize(element.clientHeight, Number.parseFloat(getComputedStyle(element).lineHeight))
+    measure()
+    const observer = new ResizeObserver(measure)
+    observer.observe(element)
+    return () => observer.disconnect()
+  }, [viewing])
+}
+
+/** Puts the region where the viewing says, and keeps the focus when the row that had it is gone. */
+function useScroll({ place }: LogViewing, region: RefObject<HTMLElement>): void {
+  const hadFocus = region.current?.contains(document.activeElement) ?? false
+  useLayoutEffect(() => {
+    const element = region.current as HTMLElement
+    if (hadFocus && !element.contains(document.activeElement)) element.focus({ preventScroll: true })
+    if (!place.isMoved) return
+    place.isMoved = false
+    element.scrollTop = place.top
+  })
+}
+
+function Rows({ viewing }: { viewing: LogViewing }) {
+  const { lines, place, search } = viewing
+  const widest = useRef(0)
+  const { first, end } = place.drawn
+  const digits = Math.max(4, String(lines.numberOf(place.size)).length)
+  const elementsMax = Math.max(4, Math.floor(ELEMENTS_MAX / place.drawnMax) - ROW_ELEMENTS)
+  const rows = []
+  for (let index = first; index < end; index++) {
+    const row = lines.row(index)
+    if (!row) break
+    const number = lines.numberOf(index)
+    if (!isGap(row)) widest.current = Math.max(widest.current, charactersOf(row.text))
+    rows.push(
+      <Row
+        key={index}
+        viewing={viewing}
+        row={row}
+        number={number}
+        pattern={search.pattern}
+        isCurrent={viewing.current === index}
+        isMarked={viewing.marked === number}
+        digits={digits}
+        elementsMax={elementsMax}
+      />,
+    )
+  }
+  return (
+    <div class="relative" style={{ height: `${place.size * place.rowHeight}px`, minWidth: `${widest.current}ch` }}>
+      <div class="absolute w-max min-w-full" style={{ top: `${first * place.rowHeight}px` }}>
+        {rows}
+      </div>
+    </div>
+  )
+}
+
+/** Says how many lines came while the place is held, and leads to them. */
+function Pill({ viewing: { place }, onPress }: { viewing: LogViewing; onPress: () => void }) {
+  if (place.newRows === 0 && !place.isHeld) return null
+  return (
+    <button
+      type="button"
+      class="absolute bottom-4 left-1/2 inline-flex h-8 -translate-x-1/2 items-center gap-2 rounded-full bg-accent px-4 text-body font-medium whitespace-nowrap text-on-accent tabular-nums shadow-float pointer-coarse:h-11"
+      onClick={onPress}
+    >
+      <ArrowDown size={16} strokeWidth={1.5} aria-hidden="true" />
+      {place.newRows === 0 ? 'To the end' : `${figure(place.newRows)} new`}
+    </button>
+  )
+}
+
+/**
+ * The lines of a log, of which only those in view are in the page, with a field to find text in all of them.
+ *
+ * isLive: whether more lines may come; if so, the view opens at the end and follows it. An address with `#L123` opens at that line.
+ * label: what is shown, such as `Build log`. fileName: of the text file that it can be saved as.
+ */
+export function LogView({
+  lines,
+  isLive,
+  label,
+  fileName,
+}: {
+  lines: LogLines
+  isLive: boolean
+  label: string
+  fileName: string
+}) {
+  const region = useRef<HTMLDivElement>(null)
+  const field = useRef<HTMLInputElement>(null)
+  const viewing = useViewing(lines, isLive)
+  useHeights(viewing, region)
+  useScroll(viewing, region)
+  const findByKey = (event: KeyboardEvent): void => {
+    const isFind = event.key === 'f' && (event.ctrlKey || event.metaKey)
+    if (!isFind || event.target === field.current) return // pressed there, it opens the browser's own
+    event.preventDefault()
+    field.current?.select()
+  }
+  return (
+    <div class="rounded-control border border-line bg-surface" onKeyDown={findByKey}>
+      <LogBar viewing={viewing} field={field} isLive={isLive} fileName={fileName} />
+      <div class="relative">
+        <div
+          ref={region}
+          role="region"
+          aria-label={label}
+          tabIndex={0}
+          dir="ltr"
+          class="h-[60vh] min-h-60 overflow-auto rounded-b-control bg-sunken font-mono text-table [overflow-anchor:none] [tab-size:4]"
+          onScroll={(event) => viewing.scrollTo(event.currentTarget.scrollTop)}
+          onWheel={({ deltaX, deltaY }) => {
+            if (-deltaY > Math.abs(deltaX)) viewing.hold()
+          }}
+        >
+          {viewing.place.size === 0 ? (
+            <p class="p-4 font-sans text-body text-soft">{isLive ? 'No lines yet.' : 'The log has no lines.'}</p>
+          ) : (
+            <Rows viewing={viewing} />
+          )}
+        </div>
+        <Pill
+          viewing={viewing}
+          onPress={() => {
+            viewing.follow(true)
+            region.current?.focus({ preventScroll: true })
+          }}
+        />
+      </div>
+      <p role="status" class="sr-only">
+        {viewing.news}
+      </p>
+      {viewing.whole && (
+        <WholeLine key={viewing.whole.line.id} {...viewing.whole} onClose={() => viewing.showWhole(undefined)} />
+      )}
+    </div>
+  )
+}

@@ -1,0 +1,187 @@
+import { counted, number } from '../words.ts'
+import { firstAfter } from './bisect.ts'
+import { LogSearch, nextError, nextOf, previousOf } from './find.ts'
+import { isGap, type LogLine, type LogLines, type LogRow } from './lines.ts'
+import { LogPlace } from './place.ts'
+
+/** What the address says behind `#`, such as `#L123`. */
+const LINE_HASH = /^#L([1-9]\d{0,8})$/
+
+/**
+ * One person's look at a log: where they stand, what they search for, which line they marked. Knows no page; calls `onChange` when
+ * there is something else to draw, as often as it likes. Call close at the end.
+ */
+export class LogViewing {
+  readonly lines: LogLines
+  readonly place: LogPlace
+  readonly search: LogSearch
+  /** The row of the match that was gone to. */
+  current: number | undefined
+  /** The number of the line that the address names, or of the error that was gone to. */
+  marked: number | undefined
+  /** The line that is shown as a whole. */
+  whole: { line: LogLine; number: number } | undefined
+  /** What a screen reader says: states, not lines. */
+  news = ''
+
+  readonly #onChange: () => void
+  readonly #endings: (() => void)[]
+  #arrangement: number
+  /** The uppermost row in view, by which the place is found again after rows moved. */
+  #anchor: { row: LogRow; index: number } | undefined
+  /** The number in the address whose line did not come yet. */
+  #expected: number | undefined
+  /** The row at which the first match is looked for, until there is one. */
+  #searchedFrom: number | undefined
+
+  constructor(lines: LogLines, { isFollowing, onChange }: { isFollowing: boolean; onChange: () => void }) {
+    this.lines = lines
+    this.#arrangement = lines.arrangement
+    this.#onChange = onChange
+    this.place = new LogPlace(isFollowing)
+    this.search = new LogSearch(lines)
+    this.#endings = [
+      lines.version.subscribe(() => this.#takeLines()),
+      this.search.version.subscribe(() => this.#takeMatches()),
+    ]
+  }
+
+  close(): void {
+    for (const end of this.#endings) end()
+    this.search.close()
+  }
+
+  resize(height: number, rowHeight: number): void {
+    this.place.resize(height, rowHeight)
+    this.#settle()
+  }
+
+  scrollTo(top: number): void {
+    if (this.place.scrollTo(top)) this.#tell(this.place.isHeld ? 'Following is on hold.' : 'Following.')
+    this.#settle()
+  }
+
+  /** The person is about to scroll upwards, or went elsewhere. */
+  hold(): void {
+    this.#expected = undefined
+    this.place.hold()
+  }
+
+  follow(isFollowing: boolean): void {
+    this.#expected = undefined
+    this.place.follow(isFollowing)
+    this.#tell(isFollowing ? 'Following.' : 'Not following.')
+    this.#settle()
+  }
+
+  /** Goes to the line that an address names, once it is there; another address takes the mark away. */
+  showHash(hash: string): void {
+    const named = LINE_HASH.exec(hash)?.[1]
+    this.#expected = named === undefined ? undefined : Number(named)
+    this.marked = this.#expected
+    this.#showExpected()
+    this.#settle()
+  }
+
+  mark(number: number): void {
+    this.marked = number
+    this.#settle()
+  }
+
+  showWhole(whole: { line: LogLine; number: number } | undefined): void {
+    this.whole = whole
+    this.#settle()
+  }
+
+  find(query: string): void {
+    this.current = undefined
+    this.#searchedFrom = query === '' ? undefined : this.place.firstVisible
+    this.#expected = undefined
+    this.search.find(query)
+  }
+
+  goToNextMatch(): void {
+    this.#goToMatch(nextOf(this.search.rows, this.current ?? this.place.firstVisible - 1))
+  }
+
+  goToPreviousMatch(): void {
+    this.#goToMatch(previousOf(this.search.rows, this.current ?? this.place.firstVisible))
+  }
+
+  /** Goes to the next error behind the one that is marked, or below the upper edge. */
+  goToNextError(): void {
+    const from = this.marked === undefined ? undefined : this.lines.rowOfNumber(this.marked)
+    const row = nextError(this.lines, from !== undefined && this.#isInView(from) ? from : this.place.firstVisible - 1)
+    if (row === undefined) return
+    this.marked = this.lines.numberOf(row)
+    this.place.showRow(row)
+    this.#tell(`Error, line ${number(this.marked)}.`)
+    this.#settle()
+  }
+
+  /** Such as `3 of 120`; empty without a search. */
+  get matchesText(): string {
+    const { rows, isDone, pattern } = this.search
+    if (!pattern) return ''
+    if (rows.length === 0) return isDone ? 'No match' : 'Searching…'
+    if (this.current === undefined) return counted(rows.length, 'line')
+    return `${number((firstAfter(rows, this.current - 1)?.index ?? 0) + 1)} of ${number(rows.length)}`
+  }
+
+  #isInView(row: number): boolean {
+    const { top, height, rowHeight } = this.place
+    return (row + 1) * rowHeight > top && row * rowHeight < top + height
+  }
+
+  #tell(news: string): void {
+    this.news = news
+  }
+
+  #settle(): void {
+    const index = this.place.firstVisible
+    const row = this.lines.row(index)
+    this.#anchor = row && { row, index }
+    this.#onChange()
+  }
+
+  #takeLines(): void {
+    this.place.grow(this.lines.size)
+    if (this.#arrangement !== this.lines.arrangement) {
+      this.#arrangement = this.lines.arrangement
+      this.current = undefined
+      if (this.#anchor) this.place.shift(this.lines.rowOf(this.#anchor.row) - this.#anchor.index)
+    }
+    this.#showExpected()
+    this.#settle()
+  }
+
+  #showExpected(): void {
+    const row = this.#expected === undefined ? undefined : this.lines.rowOfNumber(this.#expected)
+    if (row === undefined || row >= this.place.size) return
+    this.#tell(`Line ${number(this.#expected as number)}.`)
+    this.#expected = undefined
+    this.place.showRow(row)
+  }
+
+  #takeMatches(): void {
+    const from = this.#searchedFrom
+    if (from !== undefined) {
+      const { rows, isDone } = this.search
+      const row = firstAfter(rows, from - 1)?.value ?? (isDone ? rows[0] : undefined)
+      if (row !== undefined) this.#goToMatch(row)
+      else if (isDone) this.#tell('No match.')
+      if (row !== undefined || isDone) this.#searchedFrom = undefined
+    }
+    this.#onChange()
+  }
+
+  #goToMatch(row: number | undefined): void {
+    if (row === undefined) return
+    this.current = row
+    const line = this.lines.row(row)
+    if (!this.#isInView(row)) this.place.showRow(row)
+    else this.hold()
+    if (line && !isGap(line)) this.#tell(`Match ${this.matchesText}, line ${number(this.lines.numberOf(row))}.`)
+    this.#settle()
+  }
+}

@@ -1,0 +1,57 @@
+import { platformName } from '@platform/look/name'
+import type { ComponentChildren } from 'preact'
+import { useLayoutEffect, useRef } from 'preact/hooks'
+import { Guard } from './panel.tsx'
+
+/**
+ * A page: its title, one main action, facts, content. Whoever comes here by a link of the console is put at its heading, as a page that is
+ * loaded would.
+ */
+export function Page({
+  title,
+  action,
+  facts,
+  children,
+}: {
+  title: string
+  action?: ComponentChildren
+  facts?: ComponentChildren
+  children: ComponentChildren
+}) {
+  const heading = useRef<HTMLHeadingElement>(null)
+  useLayoutEffect(() => {
+    document.title = `${title} · ${platformName}`
+  }, [title])
+  useLayoutEffect(() => {
+    if (location.hash === '') heading.current?.focus({ preventScroll: true })
+    scrollTo(0, 0)
+  }, [])
+  return (
+    <div class="flex flex-col gap-8 pb-16">
+      <div class="flex flex-col gap-3">
+        <div class="flex flex-wrap items-center justify-between gap-x-6 gap-y-3">
+          <h1 ref={heading} tabIndex={-1} class="min-w-0 text-title font-semibold tracking-tight break-words">
+            {title}
+          </h1>
+          {action !== undefined && <div class="flex flex-wrap gap-2">{action}</div>}
+        </div>
+        {facts}
+      </div>
+      <Guard>{children}</Guard>
+    </div>
+  )
+}
+
+/** The strip of facts below a title. */
+export function Facts({ children }: { children: ComponentChildren }) {
+  return <dl class="flex flex-wrap gap-x-8 gap-y-3">{children}</dl>
+}
+
+export function Fact({ name, children }: { name: string; children: ComponentChildren }) {
+  return (
+    <div class="min-w-0">
+      <dt class="text-note text-soft">{name}</dt>
+      <dd class="min-h-6 break-words">{children}</dd>
+    </div>
+  )
+}

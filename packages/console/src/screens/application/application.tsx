@@ -1,0 +1,228 @@
+import { useLocation } from 'preact-iso'
+import { useState } from 'preact/hooks'
+import type { Activity, Deployment } from '@platform/sdk'
+import { listHostnames } from '@platform/sdk'
+import { ExternalLink, Upload } from 'lucide-preact'
+import { DropZone } from '../../deploy/drop-zone.tsx'
+import { Button } from '../../parts/button.tsx'
+import { Command, Copy } from '../../parts/copy.tsx'
+import { Empty } from '../../parts/notice.tsx'
+import { Fact, Facts, Page } from '../../parts/page.tsx'
+import { Loaded, Panel } from '../../parts/panel.tsx'
+import { Standing } from '../../parts/standing.tsx'
+import { When } from '../../parts/when.tsx'
+import { useApi } from '../../platform/api.ts'
+import {
+  ofApplication,
+  useActivity,
+  useActivityOf,
+  useCurrentDeployment,
+  useDeployments,
+} from '../../platform/deployments.ts'
+import { pathOf } from '../../platform/places.ts'
+import { useApplication } from '../../platform/surroundings.ts'
+import { actorWords, happened, nameOf, standingOf } from '../../words.ts'
+import { InApplication } from '../place.tsx'
+import { HostnameForm } from './hostname-form.tsx'
+import { Traffic } from './traffic.tsx'
+
+export default function ApplicationScreen({
+  organization,
+  application,
+}: {
+  organization: string
+  application: string
+}) {
+  return (
+    <InApplication organization={organization} application={application}>
+      <Overview key={`${organization}/${application}`} />
+    </InApplication>
+  )
+}
+
+function Overview() {
+  const { organization, application } = useApplication()
+  const { query } = useLocation()
+  const [isDeploying, deploy] = useState('deploy' in query)
+  const [isSending, setSending] = useState(false)
+  useActivityOf(application)
+  const newest = useDeployments(application, {})
+  const hostnames = useApi([...ofApplication(application.id), 'hostnames'], (platform, options) =>
+    listHostnames(platform, { id: application.id }, options),
+  )
+  const current = useCurrentDeployment(application, newest.data)
+  const isEmpty = newest.data?.total === 0
+  // What is sent makes the first deployment, and goes on in the same place.
+  if (isEmpty && !isDeploying) deploy(true)
+  const home = pathOf(organization.slug, application.slug)
+  const own = hostnames.data?.items.find(({ type }) => type === 'APP')
+  const url = own?.active === true ? own.url : current.data?.url
+  return (
+    <Page
+      title={application.name}
+      action={
+        newest.data &&
+        !isEmpty && (
+          <Button
+            kind={isDeploying ? 'quiet' : 'main'}
+            aria-expanded={isDeploying}
+            reason={isSending ? 'Something is being sent' : undefined}
+            onClick={() => deploy(!isDeploying)}
+          >
+            <Upload size={16} strokeWidth={1.5} aria-hidden="true" /> Deploy
+          </Button>
+        )
+      }
+      facts={
+        <Facts>
+          <Fact name="Address">
+            {url === undefined ? (
+              <span class="text-soft">None yet</span>
+            ) : (
+              <span class="inline-flex items-center gap-1">
+                <a
+                  href={url}
+                  target="_blank"
+                  rel="noreferrer"
+                  class="inline-flex items-center gap-1 break-all text-accent hover:underline"
+                >
+                  {new URL(url).host}{' '}
+                  <ExternalLink size={16} strokeWidth={1.5} aria-label="in a new tab" class="shrink-0" />
+                </a>
+                <Copy text={url} what="the address" />
+              </span>
+            )}
+          </Fact>
+          <Fact name="In production">
+            {current.data ? (
+              <CurrentDeployment deployment={current.data} home={home} />
+            ) : (
+              <span class="text-soft">Nothing is live</span>
+            )}
+          </Fact>
+        </Facts>
+      }
+    >
+      {isDeploying && (
+        <Panel title={isEmpty ? 'Deploy something' : 'Deploy another version'}>
+          <DropZone onSending={setSending} />
+        </Panel>
+      )}
+      {!isEmpty && <Traffic />}
+      {!isEmpty && (
+        <div class="grid gap-8 lg:grid-cols-2">
+          <Panel
+            title="Newest deployments"
+            at={newest.dataUpdatedAt}
+            action={
+              <a href={`${home}/deployments`} class="text-accent hover:underline">
+                All deployments
+              </a>
+            }
+          >
+            <Loaded answer={newest} rows={5}>
+              {({ items }) => <Newest items={items.slice(0, 5)} home={home} />}
+            </Loaded>
+          </Panel>
+          <Recent />
+        </div>
+      )}
+      <div class="grid gap-8 lg:grid-cols-2">
+        <Panel title="Hostname">
+          <Loaded answer={hostnames} rows={2}>
+            {({ label, items }) => (
+              <HostnameForm
+                key={label}
+                label={label}
+                domain={domainOf(
+                  items.map(({ hostname }) => hostname),
+                  newest.data?.items[0],
+                )}
+              />
+            )}
+          </Loaded>
+        </Panel>
+        <Panel title="From a terminal">
+          <p class="mb-2 text-soft">In the folder of the project, after `platform login`:</p>
+          <Command text={`platform deploy --org ${organization.slug} --app ${application.slug}`} />
+        </Panel>
+      </div>
+    </Page>
+  )
+}
+
+/** What stands behind labels: all hostnames of a platform have one domain. */
+const domainOf = (hostnames: readonly string[], deployment: Deployment | undefined): string | undefined => {
+  const one = hostnames[0] ?? deployment?.hostname
+  return one?.slice(one.indexOf('.'))
+}
+
+function CurrentDeployment({ deployment, home }: { deployment: Deployment; home: string }) {
+  return (
+    <span class="inline-flex flex-wrap items-center gap-x-2">
+      <Standing name="live" />
+      <a href={`${home}/deployments/${deployment.id}`} class="break-words hover:underline">
+        {nameOf(deployment)}
+      </a>
+      <span class="text-soft">
+        <When at={deployment.createdAt} />
+      </span>
+    </span>
+  )
+}
+
+function Newest({ items, home }: { items: readonly Deployment[]; home: string }) {
+  return (
+    <ul>
+      {items.map((deployment) => (
+        <li
+          key={deployment.id}
+          class="flex min-h-9 flex-wrap items-center gap-x-3 border-t border-line py-1 text-table first:border-0"
+        >
+          <a href={`${home}/deployments/${deployment.id}`} class="min-w-0 grow truncate hover:underline">
+            {nameOf(deployment)}
+          </a>
+          <Standing name={standingOf(deployment)} />
+          <span class="text-soft">
+            <When at={deployment.createdAt} />
+          </span>
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+function Recent() {
+  const { application } = useApplication()
+  const activity = useActivity(application)
+  return (
+    <Panel title="Activity" at={activity.dataUpdatedAt}>
+      <Loaded answer={activity} rows={5}>
+        {({ items }) =>
+          items.length === 0 ? (
+            <Empty>Nothing happened in the last 30 days. Deployments, variables, hostnames and keys appear here.</Empty>
+          ) : (
+            <ul>
+              {items.slice(0, 8).map((item) => (
+                <ActivityRow key={item.id} item={item} />
+              ))}
+            </ul>
+          )
+        }
+      </Loaded>
+    </Panel>
+  )
+}
+
+function ActivityRow({ item }: { item: Activity }) {
+  return (
+    <li class="flex min-h-9 flex-wrap items-center justify-between gap-x-3 border-t border-line py-1 text-table first:border-0">
+      <span class="min-w-0 break-words">
+        {happened(item)} <span class="text-soft">by {actorWords[item.actor.type]}</span>
+      </span>
+      <span class="text-soft">
+        <When at={item.createdAt} />
+      </span>
+    </li>
+  )
+}

@@ -1,0 +1,26 @@
+import type { Deployment } from '@platform/sdk'
+import { useBuildLog } from '../../log/build-log.ts'
+import { LogView } from '../../log/log-view.tsx'
+import { Failure } from '../../parts/notice.tsx'
+import { Guard, Skeleton } from '../../parts/panel.tsx'
+import { isUnderWay } from '../../words.ts'
+
+/** What the build printed. */
+export function Log({ deployment }: { deployment: Deployment }) {
+  const { lines, isRead, error, again } = useBuildLog(deployment)
+  return (
+    <Guard>
+      {error && <Failure error={error} again={again} isStale={isRead} />}
+      {isRead ? (
+        <LogView
+          lines={lines}
+          isLive={isUnderWay(deployment)}
+          label="Build log"
+          fileName={`build-${deployment.id}.txt`}
+        />
+      ) : (
+        !error && <Skeleton rows={10} />
+      )}
+    </Guard>
+  )
+}

@@ -1,0 +1,85 @@
+import { Button } from '../../parts/button.tsx'
+import { Loaded } from '../../parts/panel.tsx'
+import { type Answer } from '../../platform/api.ts'
+import { useInfiniteQuery } from '@tanstack/preact-query'
+import type { Platform } from '@platform/sdk'
+import type { ComponentChildren } from 'preact'
+import { usePlatform } from '../../platform/api.ts'
+import { counted } from '../../words.ts'
+
+interface CursorPage<T> {
+  items: T[]
+  total: number
+  nextCursor: string | null
+}
+
+/** A list that a deployment has, page after page, each added to those before. */
+export function PartTable<T extends { id: string }>({
+  queryKey,
+  read,
+  one,
+  many,
+  columns,
+  empty,
+  row,
+}: {
+  queryKey: readonly unknown[]
+  read: (platform: Platform, cursor: string | undefined, signal: AbortSignal) => Promise<CursorPage<T>>
+  /** Such as `file`. */
+  one: string
+  many?: string
+  columns: readonly { word: string; isFigure?: boolean }[]
+  empty: ComponentChildren
+  /** The cells of a row. */
+  row: (item: T) => ComponentChildren
+}) {
+  const platform = usePlatform()
+  const answer = useInfiniteQuery({
+    queryKey,
+    queryFn: ({ pageParam, signal }) => read(platform, pageParam, signal),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: ({ nextCursor }) => nextCursor ?? undefined,
+  })
+  return (
+    <Loaded answer={answer as unknown as Answer<{ pages: CursorPage<T>[] }>} rows={6}>
+      {({ pages }) => {
+        const items = pages.flatMap((page) => page.items)
+        const total = pages[0]?.total ?? 0
+        if (items.length === 0) return empty
+        return (
+          <>
+            <table class="rows">
+              <thead>
+                <tr>
+                  {columns.map(({ word, isFigure }) => (
+                    <th key={word} scope="col" class={isFigure ? 'figure' : ''}>
+                      {word}
+                    </th>
+                  ))}
+                </tr>
+              </thead>
+              <tbody>
+                {items.map((item) => (
+                  <tr key={item.id}>{row(item)}</tr>
+                ))}
+              </tbody>
+            </table>
+            <div class="mt-3 flex flex-wrap items-center gap-4 text-note text-soft">
+              {items.length < total
+                ? `${items.length.toLocaleString('en')} of ${counted(total, one, many)}`
+                : counted(total, one, many)}
+              {answer.hasNextPage && (
+                <Button
+                  reason={answer.isFetchingNextPage ? 'Being read' : undefined}
+                  onClick={() => void answer.fetchNextPage()}
+                >
+                  Show more
+                </Button>
+              )}
+            </div>
+          </>
+        )
+      }}
+    </Loaded>
+  )
+}

@@ -1,0 +1,35 @@
+import type { Deployment } from '@platform/sdk'
+import { Standing } from '../../parts/standing.tsx'
+import { type StandingName, standingWords } from '../../words.ts'
+
+const steps = [
+  'pending',
+  'queued',
+  'starting',
+  'building',
+  'provisioning',
+  'active',
+] as const satisfies readonly StandingName[]
+
+/** The way of a deployment, and where it is on it. A screen reader is told each new state. */
+export function Steps({ deployment: { status } }: { deployment: Deployment }) {
+  const at = steps.indexOf(status.toLowerCase() as (typeof steps)[number])
+  return (
+    <div>
+      <p role="status" class="sr-only">
+        {standingWords[steps[at] ?? 'failed']}
+      </p>
+      <ol class="flex flex-wrap gap-x-6 gap-y-2">
+        {steps.map((name, n) => (
+          <li key={name} aria-current={n === at ? 'step' : undefined} class={n > at ? 'opacity-60' : ''}>
+            {n < at ? (
+              <span class="text-soft">{standingWords[name]}</span>
+            ) : (
+              <Standing name={n === at ? name : 'queued'} />
+            )}
+          </li>
+        ))}
+      </ol>
+    </div>
+  )
+}

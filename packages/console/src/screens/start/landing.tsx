@@ -1,0 +1,53 @@
+import { createOrganization, type Organization } from '@platform/sdk'
+import { useLocation } from 'preact-iso'
+import { useEffect } from 'preact/hooks'
+import { Page } from '../../parts/page.tsx'
+import { Loaded, Skeleton } from '../../parts/panel.tsx'
+import { useChange } from '../../platform/api.ts'
+import { lastOrganization, pathOf, useOrganizations } from '../../platform/places.ts'
+import { NameForm } from './name-form.tsx'
+
+/** The root: leads to the organization that was last looked at, or to a first one. */
+export default function Landing() {
+  const { query } = useLocation()
+  return (
+    <Loaded answer={useOrganizations()} rows={6}>
+      {(organizations) => {
+        const isNew = 'new' in query
+        const last = organizations.find(({ slug }) => slug === lastOrganization()) ?? organizations[0]
+        return last && !isNew ? <Lead to={last} /> : <NewOrganization isFirst={last === undefined} />
+      }}
+    </Loaded>
+  )
+}
+
+function Lead({ to }: { to: Organization }) {
+  const { route } = useLocation()
+  useEffect(() => route(pathOf(to.slug), true), [to.slug])
+  return <Skeleton rows={6} />
+}
+
+function NewOrganization({ isFirst }: { isFirst: boolean }) {
+  const { route } = useLocation()
+  const creation = useChange((platform, name: string) => createOrganization(platform, { body: { name } }), {
+    stale: [['organizations']],
+    onDone: ({ slug }) => route(pathOf(slug), true),
+  })
+  return (
+    <Page title={isFirst ? 'Welcome' : 'A new organization'}>
+      {isFirst && (
+        <p class="-mt-4 max-w-[60ch] text-soft">
+          Three steps lead to a page that runs: an organization, an application in it, and a folder to deploy.
+        </p>
+      )}
+      <NameForm
+        label="Name of the organization"
+        hint="Applications, members and quotas belong to it. Its address is made from the name."
+        verb="Create organization"
+        isBusy={creation.isPending}
+        error={creation.error}
+        onName={(name) => creation.mutate(name)}
+      />
+    </Page>
+  )
+}

@@ -1,0 +1,195 @@
+import { signal } from '@preact/signals'
+import { memoryStore, Platform, type TokenStore, userToken } from '@platform/sdk'
+import {
+  beginCodeSignIn,
+  type CodeSignIn,
+  finishCodeSignIn,
+  prepareLeaving,
+  signOut as revokeSignIn,
+  signOutUrl,
+} from '@platform/sdk/sign-in'
+import type { Config } from '../config.ts'
+import { heard } from '../platform/contact.ts'
+import { isCallback, returnPath } from './return-path.ts'
+
+/** Why nobody is signed in, and why the console does not try again by itself. */
+export type Stop =
+  /** The person signed out, here or in another tab. */
+  | 'signed-out'
+  /** The provider, or the person there, said no. */
+  | 'refused'
+  /** Somebody came back from a sign-in that this tab did not begin. */
+  | 'not-begun'
+  /** The provider or the API did not answer. */
+  | 'unreachable'
+  /** The API refuses the first token of a sign-in: another would fare no better. */
+  | 'not-accepted'
+  /** The session was ended, or the client taken away. */
+  | 'ended'
+
+export type Session =
+  | { state: 'on-the-way' }
+  | { state: 'signed-in'; platform: Platform; store: TokenStore }
+  | { state: 'stopped'; stop: Stop; sentence?: string | undefined }
+
+export const session = signal<Session>({ state: 'on-the-way' })
+
+const SCOPES = [
+  'openid',
+  'email',
+  'offline_access',
+  'platform:organizations:read',
+  'platform:organizations:write',
+  'network:applications:read',
+  'network:applications:write',
+  'network:deployments:read',
+  'network:deployments:trigger',
+  'network:deployments:write',
+]
+
+/** The sign-in under way: all that this tab keeps of it, while the person is away. */
+const UNDER_WAY = 'sign-in'
+/** The `state` with which the provider sends somebody back after signing out. */
+const SIGNED_OUT = 'signed-out'
+
+interface UnderWay {
+  begun: CodeSignIn
+  path: string
+}
+
+function takeUnderWay(): UnderWay | undefined {
+  const text = sessionStorage.getItem(UNDER_WAY)
+  sessionStorage.removeItem(UNDER_WAY)
+  try {
+    return text === null ? undefined : (JSON.parse(text) as UnderWay)
+  } catch {
+    return undefined
+  }
+}
+
+export interface SessionControl {
+  /** Goes to the provider, and comes back to the path that is shown now. */
+  signIn(): Promise<void>
+  /** The platform refuses this tab's sign-in for good. */
+  refuse(): void
+  /** Ends the session at the provider, for all tabs. */
+  signOut(): Promise<void>
+}
+
+/**
+ * Opens this tab's session. Tokens live in memory alone, a family of them in each tab, which is revoked when the tab is left. A page that is
+ * loaded signs in by itself, once: whatever goes wrong after that ends on a page with a button, so nothing goes round in circles.
+ */
+export function openSession(config: Config): SessionControl {
+  const { apiUrl, issuer, clientId } = config
+  /** Ends this tab's family, without waiting. */
+  let leave: () => void = () => {}
+  let wasAccepted = false
+  const others = new BroadcastChannel(SIGNED_OUT)
+
+  const stop = (why: Stop, sentence?: string): void => {
+    session.value = { state: 'stopped', stop: why, sentence }
+  }
+
+  const watchedFetch: typeof fetch = async (input, init) => {
+    const answer = await fetch(input, init)
+    heard(answer.status)
+    if (answer.ok && new URL(answer.url).origin === new URL(apiUrl).origin) wasAccepted = true
+    return answer
+  }
+
+  async function signIn(): Promise<void> {
+    session.value = { state: 'on-the-way' }
+    try {
+      const begun = await beginCodeSignIn({
+        baseUrl: apiUrl,
+        clientId,
+        redirectUri: `${location.origin}/callback`,
+        scopes: SCOPES,
+      })
+      const path = returnPath(location.pathname + location.search + location.hash)
+      sessionStorage.setItem(UNDER_WAY, JSON.stringify({ begun, path } satisfies UnderWay))
+      location.assign(begun.url)
+    } catch (error) {
+      stop('unreachable', (error as Error).message)
+    }
+  }
+
+  async function comeBack(callbackUrl: string): Promise<void> {
+    const underWay = takeUnderWay()
+    // Before anything is awaited: a reload from here on begins anew, and neither code nor error stays in the history.
+    history.replaceState(null, '', returnPath(underWay?.path))
+    if (!underWay) return stop('not-begun')
+    const store = memoryStore()
+    try {
+      await finishCodeSignIn(underWay.begun, { callbackUrl, store })
+      leave = await prepareLeaving({ store })
+    } catch (error) {
+      return stop('refused', (error as Error).message)
+    }
+    const platform = new Platform({ baseUrl: apiUrl, credential: userToken({ store, clientId }), fetch: watchedFetch })
+    session.value = { state: 'signed-in', platform, store }
+  }
+
+  const forget = (): void => {
+    leave = () => {}
+    wasAccepted = false
+  }
+
+  async function signOut(): Promise<void> {
+    const { value } = session
+    if (value.state !== 'signed-in') return
+    session.value = { state: 'on-the-way' }
+    clearStorages()
+    others.postMessage(SIGNED_OUT)
+    forget()
+    const { store } = value
+    try {
+      const url = await signOutUrl({ store, redirectUri: `${location.origin}/`, state: SIGNED_OUT })
+      // The family goes with the session, too; the session alone would leave it to the provider to tell them apart.
+      await revokeSignIn({ store }).catch(() => {})
+      location.replace(url)
+    } catch (error) {
+      stop('unreachable', `You are signed out here, but not at ${issuer}: ${(error as Error).message}`)
+    }
+  }
+
+  others.addEventListener('message', () => {
+    leave()
+    forget()
+    clearStorages()
+    stop('signed-out')
+  })
+  addEventListener('pagehide', () => {
+    leave()
+    forget()
+  })
+  // A page from the back/forward cache has revoked its tokens when it was left.
+  addEventListener('pageshow', ({ persisted }) => {
+    if (persisted && session.value.state !== 'stopped') void signIn()
+  })
+
+  const url = new URL(location.href)
+  if (isCallback(url)) void comeBack(url.href)
+  else if (url.pathname === '/' && url.searchParams.get('state') === SIGNED_OUT) {
+    history.replaceState(null, '', '/')
+    stop('signed-out')
+  } else void signIn()
+
+  return {
+    signIn,
+    refuse() {
+      if (session.value.state !== 'signed-in') return
+      const why = wasAccepted ? 'ended' : 'not-accepted'
+      leave()
+      forget()
+      stop(why)
+    },
+    signOut,
+  }
+}
+
+function clearStorages(): void {
+  sessionStorage.clear()
+  localStorage.clear()
+}

@@ -1,0 +1,6 @@
+import { testSettings } from '@platform/test-runner/settings'
+import { defineConfig } from 'vitest/config'
+
+export default defineConfig({
+  test: testSettings({ globalSetup: ['@platform/testkit/global-setup', './test/build-console.ts'] }),
+})

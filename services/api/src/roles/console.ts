@@ -1,0 +1,10 @@
+import { listen, type Listening } from '@platform/service/http-server'
+import type { Deps } from '../deps.ts'
+import { type ConsoleSite, createConsoleServer } from '../features/console/server.ts'
+
+/** Serves the web console on a port of its own: an origin that nothing else shares. */
+export const startConsole = (
+  deps: Deps,
+  { host, port }: { host: string; port: number },
+  site: ConsoleSite,
+): Promise<Listening> => listen(createConsoleServer(deps, site), host, port)
