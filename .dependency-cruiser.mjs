@@ -118,10 +118,10 @@ export default {
     },
     {
       name: 'service-knows-client',
-      comment: 'The SDK and the command line reach the platform by its API, as everybody does.',
+      comment: 'The SDK, the command line and the console reach the platform by its API, as everybody does.',
       severity: 'error',
-      from: { path: '^(services|testing|packages)/', pathNot: '^packages/(sdk|cli)/' },
-      to: { path: '^packages/(sdk|cli)/' },
+      from: { path: '^(services|testing|packages)/', pathNot: '^packages/(sdk|cli|console)/' },
+      to: { path: '^packages/(sdk|cli|console)/' },
     },
     {
       name: 'command-line-stands-on-the-sdk',
@@ -131,6 +131,20 @@ export default {
       to: {
         path: '^packages/',
         pathNot: ['^packages/cli/src/', '^packages/sdk/src/(index|(node|pack|sign-in|uploads)/index)\\.ts$'],
+      },
+    },
+    {
+      name: 'console-stands-on-the-sdk',
+      comment: 'By what runs in a browser; the lint rule of packages/console sees to it that nothing else asks the platform.',
+      severity: 'error',
+      from: { path: '^packages/console/src/' },
+      to: {
+        path: '^packages/',
+        pathNot: [
+          '^packages/console/src/',
+          '^packages/look/src/(name|slabs)\\.ts$',
+          '^packages/sdk/src/(index|(pack|sign-in|uploads)/index)\\.ts$',
+        ],
       },
     },
     {
@@ -147,7 +161,7 @@ export default {
     doNotFollow: { path: 'node_modules' },
     exclude: { path: '\\.test\\.ts$|^(services|packages)/[^/]+/test/|/vitest\\.config\\.ts$|/drizzle\\.config\\.ts$' },
     enhancedResolveOptions: {
-      extensions: ['.ts', '.mjs', '.js', '.json'],
+      extensions: ['.ts', '.tsx', '.mjs', '.js', '.json'],
       exportsFields: ['exports'],
       conditionNames: ['import', 'node', 'default', 'types'],
     },

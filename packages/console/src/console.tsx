@@ -1,7 +1,7 @@
 import { QueryClientProvider } from '@tanstack/preact-query'
 import { ErrorBoundary, lazy, LocationProvider, Route, Router } from 'preact-iso'
 import { useMemo } from 'preact/hooks'
-import type { Config } from './config.ts'
+import { type Config, ConfigContext } from './config.ts'
 import { createApiCache, PlatformContext } from './platform/api.ts'
 import { session, type SessionControl } from './session/session.ts'
 import { OnTheWay, Stopped } from './session/stopped.tsx'
@@ -32,23 +32,25 @@ export function Console({ config, control }: { config: Config; control: SessionC
   if (value.state === 'on-the-way') return <OnTheWay />
   if (!isReadable(location.pathname)) history.replaceState(null, '', '/?unreadable')
   return (
-    <QueryClientProvider client={cache}>
-      <PlatformContext.Provider value={value.platform}>
-        <LocationProvider>
-          <Shell config={config} signOut={() => void control.signOut()}>
-            <ErrorBoundary>
-              <Router>
-                <Route path="/" component={Landing} />
-                <Route path="/:organization" component={Start} />
-                <Route path="/:organization/:application" component={Application} />
-                <Route path="/:organization/:application/deployments" component={Deployments} />
-                <Route path="/:organization/:application/deployments/:deployment/:part?" component={Deployment} />
-                <Route default component={Nothing} />
-              </Router>
-            </ErrorBoundary>
-          </Shell>
-        </LocationProvider>
-      </PlatformContext.Provider>
-    </QueryClientProvider>
+    <ConfigContext.Provider value={config}>
+      <QueryClientProvider client={cache}>
+        <PlatformContext.Provider value={value.platform}>
+          <LocationProvider>
+            <Shell signOut={() => void control.signOut()}>
+              <ErrorBoundary>
+                <Router>
+                  <Route path="/" component={Landing} />
+                  <Route path="/:organization" component={Start} />
+                  <Route path="/:organization/:application" component={Application} />
+                  <Route path="/:organization/:application/deployments" component={Deployments} />
+                  <Route path="/:organization/:application/deployments/:deployment/:part?" component={Deployment} />
+                  <Route default component={Nothing} />
+                </Router>
+              </ErrorBoundary>
+            </Shell>
+          </LocationProvider>
+        </PlatformContext.Provider>
+      </QueryClientProvider>
+    </ConfigContext.Provider>
   )
 }

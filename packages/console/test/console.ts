@@ -43,7 +43,10 @@ export async function watch(context: BrowserContext, platform: TestPlatform): Pr
 }
 
 /** Fills the provider's sign-in page, by mouse. */
-export async function giveCredentials(page: Page, { email, password }: Pick<Person, 'email' | 'password'>): Promise<void> {
+export async function giveCredentials(
+  page: Page,
+  { email, password }: Pick<Person, 'email' | 'password'>,
+): Promise<void> {
   await page.getByLabel('Email').fill(email)
   await page.getByLabel('Password', { exact: true }).fill(password)
   await page.getByRole('button', { name: 'Sign in', exact: true }).click()

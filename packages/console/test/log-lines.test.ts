@@ -41,7 +41,7 @@ test('a log orders lines that come late, once each, and keeps the rows of its er
   lines.append([line(5), line(4, 'ERROR'), line(5), line(1), line(7)])
   expect(textsOf(lines)).toEqual(['text 0', 'text 1', 'text 2', 'text 4', 'text 5', 'text 6', 'text 7'])
   expect(lines.errorRows).toEqual([3, 5])
-  expect(lines.last).toEqual(line(7))
+  expect([lines.lastId, lines.lastAt]).toEqual([line(7).id, line(7).at])
 })
 
 test('lines of the same millisecond are ordered by their ids', () => {

@@ -52,25 +52,25 @@ export function DropZone({ onSending }: { onSending: (isSending: boolean) => voi
   const take = (given: Promise<Given>): void => {
     const signal = begin()
     setStep({ at: 'looking', name: '' })
-    given
-      .then(async (what) => {
-        setStep({ at: 'looking', name: what.name })
-        const plan = await planOf(platform, organization.id, what, signal)
-        if (!signal.aborted) setStep({ at: 'planned', plan })
-      })
-      .catch(fail(signal, { at: 'waiting' }))
+    const look = async (): Promise<void> => {
+      const what = await given
+      setStep({ at: 'looking', name: what.name })
+      const plan = await planOf(platform, organization.id, what, signal)
+      if (!signal.aborted) setStep({ at: 'planned', plan })
+    }
+    look().catch(fail(signal, { at: 'waiting' }))
   }
 
   const send = (plan: Plan): void => {
     const signal = begin()
     setStep({ at: 'sending', plan, sentBytes: 0 })
     const onSent = (sentBytes: number): void => setStep({ at: 'sending', plan, sentBytes })
-    sendPlan(platform, plan, { applicationId: application.id, environment, onSent, signal })
-      .then((id) => {
-        void cache.invalidateQueries({ queryKey: ofApplication(application.id) })
-        route(pathOf(organization.slug, application.slug, 'deployments', id))
-      })
-      .catch(fail(signal, { at: 'planned', plan }))
+    const deploy = async (): Promise<void> => {
+      const id = await sendPlan(platform, plan, { applicationId: application.id, environment, onSent, signal })
+      void cache.invalidateQueries({ queryKey: ofApplication(application.id) })
+      route(pathOf(organization.slug, application.slug, 'deployments', id))
+    }
+    deploy().catch(fail(signal, { at: 'planned', plan }))
   }
 
   const stop = (): void => {

@@ -1,4 +1,5 @@
 import {
+  type BuildLog,
   type Deployment,
   follow,
   getDeployment,

@@ -15,7 +15,7 @@ const HREF_CHARACTERS_MAX = 2_048
  * feed are shown by the page, emoji variants are common, and a joiner between two pictures makes one of them.
  */
 const UNSEEN =
-  /[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\u2028\u2029](?<![\t\n\ufe00-\ufe0f])(?<!\p{Extended_Pictographic}(?:\ufe0f|\p{Emoji_Modifier})?\u200d(?=\p{Extended_Pictographic}))/gu
+  /[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\u2028\u2029](?<![\t\n]|[\ufe00-\ufe0f])(?<!\p{Extended_Pictographic}(?:\ufe0f|\p{Emoji_Modifier})?\u200d(?=\p{Extended_Pictographic}))/gu
 
 /** A sequence behind its ESC: CSI, ended or not; a string that ends (OSC, DCS, SOS, PM, APC); or one of few characters. */
 const SEQUENCE =

@@ -67,9 +67,14 @@ export class LogLines {
     return this.#errorRows
   }
 
-  /** The line after which to go on reading. */
-  get last(): LogLine | undefined {
-    return this.#last
+  /** The last line's id, after which a stream goes on. */
+  get lastId(): string | undefined {
+    return this.#last?.id
+  }
+
+  /** The last line's time, after which pages go on. */
+  get lastAt(): string | undefined {
+    return this.#last?.at
   }
 
   row(index: number): LogRow | undefined {
@@ -115,7 +120,7 @@ export class LogLines {
       this.#rows.pop()
       this.#gaps.pop()
       this.#pushGap({ ...last, gap: last.gap + count })
-    } else this.#pushGap({ gap: count, at: this.#last?.at ?? '', id: this.#last?.id ?? '' })
+    } else this.#pushGap({ gap: count, at: this.lastAt ?? '', id: this.lastId ?? '' })
     this.#raise()
   }
 
@@ -171,8 +176,9 @@ function mergeRows(rows: readonly LogRow[], late: readonly LogLine[]): LogRow[] 
   const merged: LogRow[] = []
   let next = 0
   let gap: LogGap | undefined
-  const takeLateBefore = (row: LogRow | undefined): void => {
-    for (let line = late[next]; line && (!row || compare(line, row) < 0); line = late[++next]) {
+  const takeLateBefore = (end: number): void => {
+    for (; next < end; next++) {
+      const line = late[next] as LogLine
       const last = merged.at(-1)
       if (last && compare(last, line) === 0) continue
       merged.push(line)
@@ -181,10 +187,10 @@ function mergeRows(rows: readonly LogRow[], late: readonly LogLine[]): LogRow[] 
     if (gap && gap.gap > 0) merged.push(gap)
   }
   for (const row of rows) {
-    takeLateBefore(row)
+    takeLateBefore(firstIndex(late.length, (at) => compare(late[at] as LogLine, row) > 0))
     gap = isGap(row) ? row : undefined
     if (!isGap(row)) merged.push(row)
   }
-  takeLateBefore(undefined)
+  takeLateBefore(late.length)
   return merged
 }

@@ -6,10 +6,6 @@ import type { LogViewing } from './viewing.ts'
 
 const icon = { size: 16, strokeWidth: 1.5, 'aria-hidden': 'true' } as const
 
-function pressed(isPressed: boolean): string {
-  return isPressed ? '!border-accent !bg-accent-tint !text-accent' : ''
-}
-
 function FindField({ viewing, field }: { viewing: LogViewing; field: RefObject<HTMLInputElement> }) {
   const onKeyDown = (event: KeyboardEvent & { currentTarget: HTMLInputElement }): void => {
     if (event.key === 'Enter') {
@@ -54,41 +50,47 @@ export function LogBar({
   fileName: string
 }) {
   const { lines, place, search } = viewing
-  const noMatch = search.rows.length > 0 ? undefined : search.pattern ? 'No line matches' : 'Type what to find first'
+  const noMatch = search.rows.length > 0 ? undefined : 'No line matches'
   const noError = lines.errorRows.length > 0 ? undefined : isLive ? 'No error so far' : 'The log has no errors'
   return (
     <div class="sticky top-0 z-10 flex flex-wrap items-center gap-2 rounded-t-control border-b border-line bg-surface p-2">
       <FindField viewing={viewing} field={field} />
-      <span class="min-w-20 text-table text-soft tabular-nums">{viewing.matchesText}</span>
-      <Button reason={noMatch} onClick={() => viewing.goToPreviousMatch()}>
-        <ChevronUp {...icon} />
-        Previous
-      </Button>
-      <Button reason={noMatch} onClick={() => viewing.goToNextMatch()}>
-        <ChevronDown {...icon} />
-        Next
-      </Button>
-      <Button reason={noError} onClick={() => viewing.goToNextError()}>
-        <CircleAlert {...icon} />
-        Next error
-      </Button>
-      {isLive && (
-        <Button
-          aria-pressed={place.isFollowing}
-          class={pressed(place.isFollowing)}
-          onClick={() => viewing.follow(!place.isFollowing)}
-        >
-          <ArrowDownToLine {...icon} />
-          Follow
-        </Button>
+      {search.pattern && (
+        <>
+          <span class="min-w-20 text-table text-soft tabular-nums">{viewing.matchesText}</span>
+          <Button reason={noMatch} onClick={() => viewing.goToPreviousMatch()}>
+            <ChevronUp {...icon} />
+            Previous
+          </Button>
+          <Button reason={noMatch} onClick={() => viewing.goToNextMatch()}>
+            <ChevronDown {...icon} />
+            Next
+          </Button>
+        </>
       )}
-      <Button
-        reason={lines.size > 0 ? undefined : 'There are no lines to save'}
-        onClick={() => void saveText(lines, fileName)}
-      >
-        <FileText {...icon} />
-        As text
-      </Button>
+      <div class="ms-auto flex flex-wrap gap-2">
+        <Button reason={noError} onClick={() => viewing.goToNextError()}>
+          <CircleAlert {...icon} />
+          Next error
+        </Button>
+        {isLive && (
+          <Button
+            aria-pressed={place.isFollowing}
+            class={place.isFollowing ? '!border-accent !bg-accent-tint !text-accent' : ''}
+            onClick={() => viewing.follow(!place.isFollowing)}
+          >
+            <ArrowDownToLine {...icon} />
+            Follow
+          </Button>
+        )}
+        <Button
+          reason={place.size > 0 ? undefined : 'There are no lines to save'}
+          onClick={() => void saveText(lines, fileName)}
+        >
+          <FileText {...icon} />
+          As text
+        </Button>
+      </div>
     </div>
   )
 }

@@ -5,6 +5,7 @@ import { number as figure } from '../words.ts'
 import { LogBar } from './log-bar.tsx'
 import type { LogLines } from './lines.ts'
 import { isGap } from './lines.ts'
+import { END_PX } from './place.ts'
 import { Row } from './row.tsx'
 import { LogViewing } from './viewing.ts'
 import { WholeLine } from './whole-line.tsx'
@@ -62,8 +63,8 @@ function useScroll({ place }: LogViewing, region: RefObject<HTMLElement>): void 
     const element = region.current as HTMLElement
     if (hadFocus && !element.contains(document.activeElement)) element.focus({ preventScroll: true })
     if (!place.isMoved) return
-    place.isMoved = false
     element.scrollTop = place.top
+    place.moved(element.scrollTop)
   })
 }
 
@@ -156,7 +157,9 @@ export function LogView({
           tabIndex={0}
           dir="ltr"
           class="h-[60vh] min-h-60 overflow-auto rounded-b-control bg-sunken font-mono text-table [overflow-anchor:none] [tab-size:4]"
-          onScroll={(event) => viewing.scrollTo(event.currentTarget.scrollTop)}
+          onScroll={({ currentTarget: { scrollTop, scrollHeight, clientHeight } }) =>
+            viewing.scrollTo(scrollTop, scrollTop + clientHeight >= scrollHeight - END_PX)
+          }
           onWheel={({ deltaX, deltaY }) => {
             if (-deltaY > Math.abs(deltaX)) viewing.hold()
           }}

@@ -1,7 +1,7 @@
 /** Rows that are drawn above and below those in view. */
 const OVERSCAN = 8
 /** Browsers round what is scrolled; 2 px from the end is the end. */
-const END_PX = 2
+export const END_PX = 2
 
 /**
  * Where a viewport stands in a list of rows of one height, and whether it follows the end. Knows no page: all lengths are pixels, and
@@ -19,6 +19,8 @@ export class LogPlace {
   /** Set when the viewport is to stand elsewhere than it was scrolled to. */
   isMoved = true
   #seen = 0
+  /** Where the viewport is known to be. */
+  #scrolled = 0
 
   constructor(isFollowing: boolean) {
     this.isFollowing = isFollowing
@@ -74,20 +76,36 @@ export class LogPlace {
     this.grow(this.size)
   }
 
-  /** The viewport was scrolled, by the person or by what `isMoved` asked for. Returns whether this began or ended a hold. */
-  scrollTo(top: number): boolean {
+  /**
+   * The viewport was scrolled, by the person, by what `isMoved` asked for, or since it got higher. isAtEnd: of what is drawn, which
+   * may be less than there is. Returns whether this began or ended a hold.
+   */
+  scrollTo(top: number, isAtEnd: boolean): boolean {
     const wasHeld = this.isHeld
-    const isUp = top < this.top
+    const isUp = top < this.#scrolled
+    this.#scrolled = top
+    // A move that is still to be made stands, unless the person goes up meanwhile.
+    if (this.isMoved && (!isUp || isAtEnd)) return false
     this.top = top
-    if (this.isAtEnd) this.isHeld = false
+    this.isMoved = false
+    if (isAtEnd) this.isHeld = false
     else if (isUp && this.isFollowing) this.isHeld = true
     this.#look()
     return this.isHeld !== wasHeld
   }
 
+  /** The viewport was put where `isMoved` asked for, as far as it goes. */
+  moved(top: number): void {
+    this.isMoved = false
+    this.#scrolled = top
+  }
+
   /** Keeps the place before it is scrolled: a step upwards that is about to be made. */
   hold(): void {
-    if (this.isSticking && this.topMax > 0) this.isHeld = true
+    if (!this.isSticking || this.topMax === 0) return
+    this.isHeld = true
+    this.isMoved = false
+    this.top = this.#scrolled
   }
 
   /** Shows a row in the middle, and holds there. */

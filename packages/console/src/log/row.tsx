@@ -31,7 +31,7 @@ function SegmentView({
 }) {
   const shown = text.replaceAll('\n', '↵')
   const marked = isMatch ? (
-    <mark class={isCurrent ? 'bg-accent text-on-accent' : 'bg-accent-tint text-ink outline outline-accent'}>
+    <mark class={isCurrent ? 'bg-accent text-on-accent' : 'border-b-2 border-accent bg-accent-tint text-ink'}>
       {shown}
     </mark>
   ) : (
@@ -74,8 +74,9 @@ export const Row = ({ row, ...rest }: RowProps) =>
   isGap(row) ? <GapRow {...rest} gap={row} /> : <LineRow {...rest} line={row} />
 
 const GapRow = ({ gap, digits }: Pick<RowProps, 'digits'> & { gap: LogGap }) => (
-  <div class="flex h-5 border-s-3 border-line bg-surface text-soft italic">
-    <span class="ps-3" style={{ marginInlineStart: `${digits}ch` }}>
+  <div class="flex h-5 border-s-3 border-line bg-surface text-soft">
+    {/* Below the texts of lines, whose number and time it does not have. */}
+    <span style={{ marginInlineStart: `calc(${digits + 8}ch + 1.75rem)` }}>
       {counted(gap.gap, 'line')} {gap.gap === 1 ? 'was' : 'were'} left out
     </span>
   </div>

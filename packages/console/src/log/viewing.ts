@@ -56,8 +56,9 @@ export class LogViewing {
     this.#settle()
   }
 
-  scrollTo(top: number): void {
-    if (this.place.scrollTo(top)) this.#tell(this.place.isHeld ? 'Following is on hold.' : 'Following.')
+  /** isAtEnd: of what is drawn. */
+  scrollTo(top: number, isAtEnd: boolean): void {
+    if (this.place.scrollTo(top, isAtEnd)) this.#tell(this.place.isHeld ? 'Following is on hold.' : 'Following.')
     this.#settle()
   }
 

@@ -16,8 +16,9 @@ export type ButtonKind = keyof typeof kinds
 /** The look of a button, for links that stand in a button's place. */
 export const buttonClass = (kind: ButtonKind): string => `${base} ${kinds[kind]}`
 
-type ButtonProps = Omit<JSX.ButtonHTMLAttributes<HTMLButtonElement>, 'disabled'> & {
+type ButtonProps = Omit<JSX.ButtonHTMLAttributes, 'disabled' | 'class'> & {
   kind?: ButtonKind
+  class?: string
   type?: 'button' | 'submit'
   /** Why it cannot be pressed; it stays reachable, and says so. */
   reason?: string | undefined
@@ -36,7 +37,7 @@ export function Button({
   const id = useId()
   if (reason === undefined)
     return (
-      <button {...rest} type={type} class={`${buttonClass(kind)} ${String(more ?? '')}`} onClick={onClick}>
+      <button {...rest} type={type} class={`${buttonClass(kind)} ${more}`} onClick={onClick}>
         {children}
       </button>
     )
@@ -45,7 +46,7 @@ export function Button({
       <button
         {...rest}
         type="button"
-        class={`${buttonClass(kind)} ${String(more ?? '')}`}
+        class={`${buttonClass(kind)} ${more}`}
         aria-disabled="true"
         aria-describedby={id}
         title={reason}

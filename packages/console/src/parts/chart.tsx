@@ -19,7 +19,7 @@ const strokes = { 1: 'stroke-series-1', 2: 'stroke-series-2', 3: 'stroke-series-
 const fills = { 1: 'fill-series-1', 2: 'fill-series-2', 3: 'fill-series-3', 4: 'fill-series-4' } as const
 
 /** The least round number at or above a value: 1, 2 or 5 times a power of ten. */
-export function niceMax(value: number): number {
+function niceMax(value: number): number {
   if (value <= 0) return 1
   const power = 10 ** Math.floor(Math.log10(value))
   return ([1, 2, 5, 10].find((step) => step * power >= value) ?? 10) * power

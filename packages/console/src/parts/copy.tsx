@@ -33,7 +33,7 @@ export function Copy({ text, what }: { text: string; what: string }) {
 /** A line to type into a terminal. */
 export function Command({ text }: { text: string }) {
   return (
-    <div class="flex items-center gap-2 rounded-control bg-sunken py-2 ps-3 pe-2">
+    <div class="flex items-start gap-2 rounded-control bg-sunken py-2 ps-3 pe-2">
       <code class="min-w-0 grow font-mono text-table break-all whitespace-pre-wrap">{text}</code>
       <Copy text={text} what="the command" />
     </div>

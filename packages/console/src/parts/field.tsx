@@ -3,9 +3,9 @@ import type { ComponentChildren, JSX } from 'preact'
 import { useId } from 'preact/hooks'
 
 export const controlClass =
-  'h-9 w-full rounded-control border border-edge bg-surface px-3 text-body text-ink pointer-coarse:h-11 pointer-coarse:text-field aria-invalid:border-bad'
+  'h-9 rounded-control border border-edge bg-surface px-3 text-body text-ink pointer-coarse:h-11 pointer-coarse:text-field aria-invalid:border-bad'
 
-type FieldProps = Omit<JSX.InputHTMLAttributes<HTMLInputElement>, 'label'> & {
+type FieldProps = Omit<JSX.InputHTMLAttributes, 'label'> & {
   label: string
   hint?: ComponentChildren
   /** What is wrong with what was typed. */
@@ -26,7 +26,7 @@ export function Field({ label, hint, problem, value, onText, ...rest }: FieldPro
         {...rest}
         id={id}
         value={value}
-        class={controlClass}
+        class={`${controlClass} w-full`}
         aria-invalid={problem !== undefined}
         aria-describedby={told === '' ? undefined : told}
         onInput={(event) => onText(event.currentTarget.value)}

@@ -35,7 +35,7 @@ export function createApiCache(refuse: () => void): QueryClient {
   })
 }
 
-export type Answer<T> = UseQueryResult<T, Error>
+export type Answer<T> = UseQueryResult<T>
 
 type Ask<T> = (platform: Platform, options: { signal: AbortSignal }) => Promise<T>
 

@@ -125,6 +125,15 @@ export function usePromotion(application: Application) {
   const platform = usePlatform()
   const cache = useQueryClient()
   const stale = [ofApplication(application.id)]
+  async function undo(before: Deployment): Promise<void> {
+    try {
+      await promoteDeployment(platform, { id: before.id })
+      tell(`${nameOf(before)} is live in ${before.environment} again`)
+    } catch (error) {
+      tell(`Not undone: ${(error as Error).message}`)
+    }
+    await cache.invalidateQueries({ queryKey: ofApplication(application.id) })
+  }
   return useChange(
     (_, { deployment }: { deployment: Deployment; before: Deployment | undefined }) =>
       promoteDeployment(platform, { id: deployment.id }),
@@ -132,12 +141,8 @@ export function usePromotion(application: Application) {
       stale,
       onDone: (now, { before }) =>
         tell(
-          `${nameOf(now)} is live in ${now.environment}`,
-          before &&
-            (() =>
-              void promoteDeployment(platform, { id: before.id }).finally(() =>
-                cache.invalidateQueries({ queryKey: ofApplication(application.id) }),
-              )),
+          `${nameOf(now)} is live in ${now.environment}, with the variables it was deployed with`,
+          before && (() => void undo(before)),
         ),
     },
   )

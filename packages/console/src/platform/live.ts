@@ -11,7 +11,7 @@ export type LiveState = 'off' | 'live' | 'catching-up' | 'polling'
 export const liveState = signal<LiveState>('off')
 
 /** What a stream needs of `follow` in the SDK. */
-export interface StreamOptions {
+interface StreamOptions {
   signal: AbortSignal
   onState: (state: 'live' | 'waiting' | 'polling') => void
   onBeat: () => void

@@ -141,6 +141,7 @@ export function openSession(config: Config): SessionControl {
     if (value.state !== 'signed-in') return
     session.value = { state: 'on-the-way' }
     clearStorages()
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a channel has one origin alone
     others.postMessage(SIGNED_OUT)
     forget()
     const { store } = value

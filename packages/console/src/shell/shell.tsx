@@ -13,7 +13,7 @@ import {
 import type { ComponentChildren } from 'preact'
 import { useLocation } from 'preact-iso'
 import { useEffect, useRef } from 'preact/hooks'
-import type { Config } from '../config.ts'
+import { useConfig } from '../config.ts'
 import { Mark } from '../parts/mark.tsx'
 import { Guard } from '../parts/panel.tsx'
 import { Toast } from '../parts/toast.tsx'
@@ -145,7 +145,8 @@ function Organizations({ current }: { current: string | undefined }) {
   )
 }
 
-function Account({ issuer, signOut }: { issuer: string; signOut: () => void }) {
+function Account({ signOut }: { signOut: () => void }) {
+  const { issuer } = useConfig()
   const { data: person } = usePerson()
   return (
     <Menu
@@ -198,15 +199,7 @@ const readable = (segment: string): string => {
 }
 
 /** What stands around each page: where it is, where one can go, and whether what it shows is fresh. */
-export function Shell({
-  config,
-  signOut,
-  children,
-}: {
-  config: Config
-  signOut: () => void
-  children: ComponentChildren
-}) {
+export function Shell({ signOut, children }: { signOut: () => void; children: ComponentChildren }) {
   const { path } = useLocation()
   const main = useRef<HTMLElement>(null)
   const segments = path.split('/').filter(Boolean).map(readable)
@@ -253,7 +246,7 @@ export function Shell({
         )}
         <div class="ms-auto flex shrink-0 items-center gap-2">
           <Connection />
-          <Account issuer={config.issuer} signOut={signOut} />
+          <Account signOut={signOut} />
         </div>
       </header>
       <div class="flex grow flex-col lg:flex-row">

@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks'
 import type { Activity, Deployment } from '@platform/sdk'
 import { listHostnames } from '@platform/sdk'
 import { ExternalLink, Upload } from 'lucide-preact'
+import { useConfig } from '../../config.ts'
 import { DropZone } from '../../deploy/drop-zone.tsx'
 import { Button } from '../../parts/button.tsx'
 import { Command, Copy } from '../../parts/copy.tsx'
@@ -130,31 +131,30 @@ function Overview() {
       <div class="grid gap-8 lg:grid-cols-2">
         <Panel title="Hostname">
           <Loaded answer={hostnames} rows={2}>
-            {({ label, items }) => (
-              <HostnameForm
-                key={label}
-                label={label}
-                domain={domainOf(
-                  items.map(({ hostname }) => hostname),
-                  newest.data?.items[0],
-                )}
-              />
-            )}
+            {({ label }) => <HostnameForm key={label} label={label} />}
           </Loaded>
         </Panel>
         <Panel title="From a terminal">
-          <p class="mb-2 text-soft">In the folder of the project, after `platform login`:</p>
-          <Command text={`platform deploy --org ${organization.slug} --app ${application.slug}`} />
+          <Terminal />
         </Panel>
       </div>
     </Page>
   )
 }
 
-/** What stands behind labels: all hostnames of a platform have one domain. */
-const domainOf = (hostnames: readonly string[], deployment: Deployment | undefined): string | undefined => {
-  const one = hostnames[0] ?? deployment?.hostname
-  return one?.slice(one.indexOf('.'))
+function Terminal() {
+  const { apiUrl } = useConfig()
+  const { organization, application } = useApplication()
+  return (
+    <div class="flex flex-col gap-2">
+      <p class="text-soft">Once, for the command line:</p>
+      <Command
+        text={`curl -fsSo ~/platform.mjs ${apiUrl}/docs/clients/platform.mjs\nnode ~/platform.mjs login --url ${apiUrl}`}
+      />
+      <p class="text-soft">In the folder of a project:</p>
+      <Command text={`node ~/platform.mjs deploy --app ${organization.slug}/${application.slug}`} />
+    </div>
+  )
 }
 
 function CurrentDeployment({ deployment, home }: { deployment: Deployment; home: string }) {

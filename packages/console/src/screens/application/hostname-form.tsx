@@ -4,14 +4,16 @@ import { Button } from '../../parts/button.tsx'
 import { Field, isAtField, problemOf } from '../../parts/field.tsx'
 import { Failure } from '../../parts/notice.tsx'
 import { tell } from '../../parts/toast.tsx'
+import { useConfig } from '../../config.ts'
 import { useApi, useChange } from '../../platform/api.ts'
 import { ofApplication } from '../../platform/deployments.ts'
 import { useAdminObstacle } from '../../platform/places.ts'
 import { useApplication } from '../../platform/surroundings.ts'
 
-/** The address that production answers at. domain: what stands behind the label, with its dot. */
-export function HostnameForm({ label, domain = '' }: { label: string | null; domain?: string | undefined }) {
+/** The address that production answers at. label: the present one. */
+export function HostnameForm({ label }: { label: string | null }) {
   const [isOpen, open] = useState(false)
+  const domain = `.${new URL(useConfig().appsUrl).host}`
   return isOpen ? (
     <LabelForm label={label} domain={domain} onClose={() => open(false)} />
   ) : (

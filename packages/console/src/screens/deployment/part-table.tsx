@@ -1,6 +1,5 @@
 import { Button } from '../../parts/button.tsx'
 import { Loaded } from '../../parts/panel.tsx'
-import { type Answer } from '../../platform/api.ts'
 import { useInfiniteQuery } from '@tanstack/preact-query'
 import type { Platform } from '@platform/sdk'
 import type { ComponentChildren } from 'preact'
@@ -41,7 +40,7 @@ export function PartTable<T extends { id: string }>({
     getNextPageParam: ({ nextCursor }) => nextCursor ?? undefined,
   })
   return (
-    <Loaded answer={answer as unknown as Answer<{ pages: CursorPage<T>[] }>} rows={6}>
+    <Loaded answer={answer} rows={6}>
       {({ pages }) => {
         const items = pages.flatMap((page) => page.items)
         const total = pages[0]?.total ?? 0

@@ -132,7 +132,7 @@ function Filters({ environment, status }: { environment: string | undefined; sta
     <div class="flex flex-wrap gap-2">
       <select
         aria-label="Environment"
-        class={`${controlClass} w-auto`}
+        class={controlClass}
         value={environment ?? ''}
         onChange={({ currentTarget }) => choose('environment', currentTarget.value)}
       >
@@ -142,7 +142,7 @@ function Filters({ environment, status }: { environment: string | undefined; sta
       </select>
       <select
         aria-label="State"
-        class={`${controlClass} w-auto`}
+        class={controlClass}
         value={status ?? ''}
         onChange={({ currentTarget }) => choose('status', currentTarget.value)}
       >
