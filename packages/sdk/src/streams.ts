@@ -2,6 +2,7 @@ import { createParser, type EventSourceMessage } from 'eventsource-parser'
 import { abortable } from './abortable.ts'
 import { PlatformError } from './errors.ts'
 import type {
+  Activity,
   ApplicationRuntimeLog,
   BuildLog,
   ChatCompletion,
@@ -16,17 +17,6 @@ import type { Platform } from './platform.ts'
 import type { CallOptions } from './sender.ts'
 import { repeat } from './repetition.ts'
 import { prepare } from './request.ts'
-
-/** A change to an application, as its activity feed tells it. */
-export interface Activity {
-  id: string
-  /** Such as `deployment.active`. */
-  type: string
-  applicationId: string
-  actor: unknown
-  subject: unknown
-  createdAt: string
-}
 
 interface Happened<Name, Data> {
   event: Name
@@ -46,7 +36,7 @@ interface Events {
     | Happened<'request', RequestLog>
     /** That many were left out, since the reader was slow or away for too long. */
     | Happened<'gap', { missed: number; isMore: boolean }>
-  '/applications/{id}/activity/stream': Happened<string, Activity>
+  '/applications/{id}/activity/stream': Happened<Activity['type'], Activity>
 }
 
 /** The events of a streaming operation. */
@@ -62,6 +52,11 @@ export interface FollowOptions {
    * is read every five seconds.
    */
   onState?: ((state: 'live' | 'waiting' | 'polling') => void) | undefined
+  /**
+   * Called for each piece that arrives, the beats of a silent stream included, and for each answer while polling: what was shown
+   * until then was current at that time.
+   */
+  onBeat?: (() => void) | undefined
 }
 
 /** The platform beats every 15 s. */
@@ -81,7 +76,7 @@ export async function* follow<D extends object>(
   operation: Operation<D, string | void>,
   platform: Platform,
   params: Params<Omit<D, 'headers'>>,
-  { signal, lastEventId, onState }: FollowOptions = {},
+  { signal, lastEventId, onState, onBeat }: FollowOptions = {},
 ): AsyncGenerator<EventOf<D>, void, undefined> {
   const { spec } = operation
   const startedAt = new Date()
@@ -107,7 +102,7 @@ export async function* follow<D extends object>(
       )
       if (body === null) return
       onState?.('live')
-      for await (const message of messagesOf(body, signal, (ms) => (retryMs = ms))) {
+      for await (const message of messagesOf(body, signal, (ms) => (retryMs = ms), onBeat)) {
         failures = 0
         if (!isNew(message)) continue
         yield happened(message) as EventOf<D>
@@ -118,12 +113,18 @@ export async function* follow<D extends object>(
       if (error instanceof PlatformError && !error.retryable) {
         if (error.code !== 'too_many_concurrent_streams') throw error
         onState?.('polling')
-        for (const message of await poll(platform, spec, params, last, startedAt, signal)) {
+        const listed = await poll(platform, spec, params, last, startedAt, signal).catch((failure: unknown) => {
+          if (!(failure instanceof PlatformError && failure.retryable)) throw failure
+        })
+        if (listed) {
+          onBeat?.()
+          waitMs = POLL_MS
+        }
+        for (const message of listed ?? []) {
           if (!isNew(message)) continue
           yield happened(message) as EventOf<D>
           if (message.event === 'end') return
         }
-        waitMs = POLL_MS
       }
     }
     if (waitMs === undefined) {
@@ -145,6 +146,7 @@ async function* messagesOf(
   body: ReadableStream<Uint8Array>,
   signal: AbortSignal | undefined,
   onRetry: (ms: number) => void = () => {},
+  onPiece: () => void = () => {},
 ): AsyncGenerator<EventSourceMessage, void, undefined> {
   const messages: EventSourceMessage[] = []
   const parser = createParser({ onEvent: (message) => void messages.push(message), onRetry })
@@ -162,6 +164,7 @@ async function* messagesOf(
         signal?.removeEventListener('abort', stop)
       })
       if (done) return
+      onPiece()
       parser.feed(utf8.decode(value, { stream: true }))
       yield* messages.splice(0)
     }
@@ -190,7 +193,14 @@ async function poll(
     data: JSON.stringify(data),
   })
   type Listed = { items: { id: string }[] }
-  if (listPath.endsWith('/activity')) return []
+  if (listPath.endsWith('/activity')) {
+    const { items } = await read<{ items: Activity[] }>(listPath, ['limit'], { limit: 1_000 })
+    // Ids are numbers.
+    return items
+      .filter(({ id, createdAt }) => (last === undefined ? new Date(createdAt) >= startedAt : +id > +last))
+      .toReversed()
+      .map((item) => message(item.type, item, item.id))
+  }
   if (listPath !== '/deployments/{id}/logs') {
     const query = ['level', 'search', 'functionId', 'from', 'limit']
     const { items } = await read<Listed>(listPath, query, { from: startedAt.toISOString(), limit: 1_000 })

@@ -5,9 +5,11 @@ import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { approveDevice } from '@platform/testkit/approve-device'
 import { describeInChromium } from '@platform/testkit/chromium'
 import { freePort } from '@platform/testkit/free-port'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { and, eq, isNotNull } from 'drizzle-orm'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { visit } from '../../../services/api/test/deploy.ts'
 import { newOwner, type Owner } from '../../../services/api/test/scenario.ts'
+import { refreshFamilies } from '../../../services/idp/src/features/refresh/table.ts'
 import type * as sdk from '../src/index.ts'
 import type * as pack from '../src/pack/index.ts'
 import type * as signIn from '../src/sign-in/index.ts'
@@ -98,5 +100,33 @@ describeInChromium('a page of an allowed origin', (open) => {
       refused: 'apiKey needs allowInBrowser here',
     })
     expect((await visit(server, seen.host)).text).toBe('From a page')
+  })
+
+  test('revokes its sign-in when it is left', async () => {
+    const { page } = await open()
+    await page.exposeFunction('approve', (code: { completeUrl: string; userCode: string }) =>
+      approveDevice(code, owner.person),
+    )
+    await page.goto(origin)
+    const given = { baseUrl: server.apiUrl, clientId: server.publicClientId }
+    const refreshToken = await page.evaluate(async ({ baseUrl, clientId }) => {
+      const store = entries.memoryStore()
+      await entries.signInByDevice({ baseUrl, clientId, scopes: ['offline_access'], store, onCode: approve })
+      addEventListener('pagehide', await entries.prepareLeaving({ store }))
+      return (await store.read())?.refreshToken ?? ''
+    }, given)
+    await page.goto('about:blank')
+    const { db } = server.idp
+    const isOurs = eq(refreshFamilies.id, refreshToken.split('.')[2] ?? '')
+    await vi.waitFor(
+      async () => expect(await db.$count(refreshFamilies, and(isOurs, isNotNull(refreshFamilies.revokedAt)))).toBe(1),
+      30_000,
+    )
+    const form = { grant_type: 'refresh_token', client_id: server.publicClientId, refresh_token: refreshToken }
+    const answer = await fetch(`${server.idpUrl}/oauth2/token`, { method: 'POST', body: new URLSearchParams(form) })
+    expect({ status: answer.status, body: await answer.json() }).toMatchObject({
+      status: 400,
+      body: { error: 'invalid_grant' },
+    })
   })
 })

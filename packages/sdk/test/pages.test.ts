@@ -10,15 +10,19 @@ import {
   all,
   createApplication,
   createDeployment,
+  createApplicationVariable,
+  follow,
   getOrganization,
   listApplications,
   listBuildLogs,
   listEnvironments,
   listRequests,
+  listActivity,
   type Operation,
   pagesOf,
   Platform,
   staticToken,
+  streamActivity,
 } from '../src/index.ts'
 
 const COUNT = 1_000
@@ -129,4 +133,29 @@ test('a page has its total, and a cursor that is refused in the middle is an err
   expect(value).toMatchObject({ items: { length: 10 }, total: expect.any(Number) as number })
   const broken = pagesOf(listRequests, platform, { id: owner.applicationId, cursor: 'broken' })
   await expect(broken.next()).rejects.toMatchObject({ status: 400 })
+})
+
+test('while an application has as many streams as it may, its activity is followed by its list', async () => {
+  const { id } = await createApplication(platform, { body: { name: 'Busy', organizationId: owner.organizationId } })
+  for (const key of ['FIRST', 'SECOND']) await createApplicationVariable(platform, { id, body: { key, value: 'x' } })
+  const leaving = new AbortController()
+  const headers = { authorization: `Bearer ${owner.token}` }
+  const opened = await Promise.all(
+    Array.from({ length: 20 }, () =>
+      fetch(`${server.apiUrl}/applications/${id}/activity/stream`, { headers, signal: leaving.signal }),
+    ),
+  )
+  expect(opened.every(({ ok }) => ok)).toBe(true)
+  const states: string[] = []
+  const seen: unknown[] = []
+  const options = { lastEventId: '1', signal: leaving.signal, onState: (state: string) => states.push(state) }
+  for await (const happened of follow(streamActivity, platform, { id }, options)) {
+    seen.push(happened)
+    break
+  }
+  leaving.abort()
+  const { items } = await listActivity(platform, { id })
+  const [second] = items
+  expect(items.map(({ subject }) => subject['key'])).toEqual(['SECOND', 'FIRST'])
+  expect([states, seen]).toEqual([['polling'], [{ event: 'variable.created', id: '2', data: second }]])
 })

@@ -6,8 +6,10 @@ import {
   type DeviceSignIn,
   finishCodeSignIn,
   finishDeviceSignIn,
+  prepareLeaving,
   signInByDevice,
   signOut,
+  signOutUrl,
   userInfo,
 } from '../src/sign-in/index.ts'
 import { type Behaviour, json, startHostileServer } from './hostile-server.ts'
@@ -19,6 +21,7 @@ const ENDPOINTS = {
   device_authorization_endpoint: '/device',
   revocation_endpoint: '/revoke',
   userinfo_endpoint: '/userinfo',
+  end_session_endpoint: '/logout',
 }
 const device = json(200, {
   device_code: `${CANARY}-device`,
@@ -88,6 +91,8 @@ async function startHostileIssuer(
       if (stored) await store.write({ ...stored, expiresAt: Date.now() + 300_000 })
       await userInfo({ store })
     },
+    prepareLeaving: () => prepareLeaving({ store }),
+    signOutUrl: () => signOutUrl({ store, redirectUri: 'http://localhost:3000/' }),
     signOut: () => signOut({ store }),
   }
 }
@@ -113,6 +118,10 @@ const worksOf = ({ byDevice, byCode, resume, call, userInfo: ask, signOut: leave
   ask,
   leave,
 ]
+
+/** Everything that reads where secrets go, though it is the page's end or the browser that takes them there. */
+const preparationsOf = ({ prepareLeaving: prepare, signOutUrl: ask }: Hostile) => [prepare, ask]
+
 type Hostile = Awaited<ReturnType<typeof startHostileIssuer>>
 
 const errorOf = (work: Promise<unknown>): Promise<unknown> => work.catch((thrown: unknown) => thrown)
@@ -121,7 +130,7 @@ test('nothing is sent to an identity provider that calls itself otherwise', asyn
   const issuer = 'https://id.example.com'
   const hostile = await startHostileIssuer({}, { metadata: { issuer } })
   const sentence = `The identity provider ${hostile.baseUrl}/idp calls itself ${issuer}`
-  for (const work of worksOf(hostile)) await expect(work()).rejects.toThrow(sentence)
+  for (const work of [...preparationsOf(hostile), ...worksOf(hostile)]) await expect(work()).rejects.toThrow(sentence)
   expect(hostile.requests.filter(({ method }) => method !== 'GET')).toEqual([])
   expect(hostile.requests.filter(({ path }) => path === '/idp/userinfo')).toEqual([])
 })
@@ -130,7 +139,7 @@ test('nothing is sent to endpoints of another origin than the identity providerâ
   const elsewhere = await startHostileServer([device])
   for (const [name, path] of Object.entries(ENDPOINTS)) {
     const hostile = await startHostileIssuer({}, { metadata: { [name]: elsewhere.baseUrl + path } })
-    for (const work of worksOf(hostile))
+    for (const work of [...preparationsOf(hostile), ...worksOf(hostile)])
       await expect(work()).rejects.toThrow(`The ${name} of ${hostile.baseUrl}/idp is of another origin`)
   }
   const incomplete = await startHostileIssuer({}, { metadata: { token_endpoint: undefined } })
@@ -142,6 +151,10 @@ test('no redirect is followed with a code or a refresh token', async () => {
   const elsewhere = await startHostileServer([json(200, {})])
   const leads: Behaviour = (response) => response.writeHead(307, { location: `${elsewhere.baseUrl}/token` }).end()
   const hostile = await startHostileIssuer({ '/token': leads, '/revoke': leads, '/userinfo': leads })
+  let sent: Promise<Response> | undefined
+  const leave = await prepareLeaving({ store: hostile.store, fetch: (url, init) => (sent = fetch(url, init)) })
+  leave()
+  expect(await sent).toMatchObject({ status: 307 })
   for (const work of worksOf(hostile)) await expect(work()).rejects.toMatchObject({ status: 307 })
   expect(elsewhere.requests).toEqual([])
 })

@@ -18,10 +18,13 @@ import {
   type DeviceSignIn,
   finishCodeSignIn,
   finishDeviceSignIn,
+  prepareLeaving,
   signInByDevice,
   signOut,
+  signOutUrl,
   userInfo,
 } from '../src/sign-in/index.ts'
+import { createClient } from '../../../services/idp/src/features/clients/clients.ts'
 import { startHostileServer } from './hostile-server.ts'
 import { startSignInProcess } from './sign-in-program.ts'
 
@@ -248,8 +251,7 @@ test('a device that gets no answers asks on, less often, until its code has expi
 })
 
 /** Walks through the pages as the person. Returns where the browser is sent back to. */
-async function walk({ url }: CodeSignIn): Promise<URL> {
-  const browser = new Browser()
+async function walk({ url }: CodeSignIn, browser = new Browser()): Promise<URL> {
   const { email, password } = person
   const page = await browser.follow(await browser.visit(url), server.idpUrl)
   const back = await browser.follow(await browser.submit(page, { email, password }), server.idpUrl)
@@ -272,6 +274,56 @@ test('a person signs in by redirects, on a machine whose clock is an hour ahead'
   const begun = JSON.parse(JSON.stringify(await beginByCode())) as CodeSignIn
   await finishCodeSignIn(begun, { callbackUrl: (await walk(begun)).href, store })
   expect(await listOrganizations(platformOf(store))).toMatchObject({ items: [] })
+})
+
+test('a person who signed in for `openid` is signed out of the identity provider without a question, and comes back with the state', async () => {
+  const afterwards = 'http://localhost:3000/bye'
+  const { client } = await createClient(server.idp, {
+    name: 'A page',
+    kind: 'public',
+    grants: ['authorization_code', 'refresh_token'],
+    redirectUris: [redirectUri],
+    postLogoutRedirectUris: [afterwards],
+    scopes: '*',
+    isFirstParty: true,
+  })
+  const signInFor = async (browser: Browser, scopes: string[]) => {
+    const begun = await beginCodeSignIn({ baseUrl: server.apiUrl, clientId: client.id, redirectUri, scopes })
+    const store = memoryStore()
+    await finishCodeSignIn(begun, { callbackUrl: (await walk(begun, browser)).href, store })
+    return store
+  }
+  const [browser, unnamed] = [new Browser(), new Browser()]
+  const store = await signInFor(browser, ['openid', 'offline_access'])
+  const url = await signOutUrl({ store, redirectUri: afterwards, state: 'a b' })
+  expect((await browser.visit(url)).location).toBe(`${afterwards}?state=a+b`)
+  expect((await browser.visit(`${server.idpUrl}/`)).location).toBe(`${server.idpUrl}/sign-in`)
+  const plain = await signInFor(unnamed, ['offline_access'])
+  const asking = await unnamed.visit(await signOutUrl({ store: plain, redirectUri: afterwards }))
+  expect(asking.body).toContain('asks to sign you out')
+  await expect(signOutUrl({ store: memoryStore(), redirectUri: afterwards })).rejects.toThrow(
+    new TypeError('signOutUrl needs a store in which somebody is signed in'),
+  )
+})
+
+test('the ID token of a sign-in for `openid` is stored, and a renewal that brings none keeps it', async () => {
+  const store = await newSignIn()
+  const { idToken: first } = await readStored(store)
+  const claims = JSON.parse(Buffer.from(first?.split('.')[1] ?? '', 'base64url').toString()) as object
+  expect(claims).toMatchObject({ iss: server.idpUrl, aud: server.publicClientId, sub: person.userId })
+  await endToken(store)
+  await platformOf(store).token()
+  const { idToken: renewed } = await readStored(store)
+  expect(renewed).not.toBe(first)
+  await endToken(store)
+  const withoutIdToken = atTokenEndpoint(async (send) => {
+    const { id_token: _, ...answer } = (await (await send()).json()) as { id_token: string }
+    return Response.json(answer)
+  })
+  await platformOf(store, withoutIdToken).token()
+  expect((await readStored(store)).idToken).toBe(renewed)
+  await byDevice(store, { scopes: ['offline_access'] })
+  expect((await readStored(store)).idToken).toBeUndefined()
 })
 
 test('a code is not sent where the person comes back from another sign-in or another identity provider, or has refused', async () => {
@@ -427,11 +479,66 @@ test('a sign-out revokes the refresh token and empties the store, which is empty
   await byDevice(store)
   const { refreshToken: revoked = '' } = await readStored(store)
   await signOut({ store })
-  const refresh = async (token: string) => {
-    const form = { grant_type: 'refresh_token', client_id: server.publicClientId, refresh_token: token }
-    return (await fetch(`${server.idpUrl}/oauth2/token`, { method: 'POST', body: new URLSearchParams(form) })).status
-  }
   expect([await refresh(refreshToken), await refresh(revoked)]).toEqual([200, 400])
+})
+
+/** The status of a renewal by this refresh token. */
+async function refresh(token = ''): Promise<number> {
+  const form = { grant_type: 'refresh_token', client_id: server.publicClientId, refresh_token: token }
+  return (await fetch(`${server.idpUrl}/oauth2/token`, { method: 'POST', body: new URLSearchParams(form) })).status
+}
+
+test('a page that is left revokes its sign-in by one form, which it sends at once, and which ends what was renewed in the meantime too', async () => {
+  const [store, other] = [await newSignIn(), await newSignIn()]
+  const sent: { url: string; init: RequestInit; answer: Promise<Response> }[] = []
+  const send: Fetch = (url, init) => {
+    const answer = fetch(url, init)
+    sent.push({ url, init, answer })
+    return answer
+  }
+  const leave = await prepareLeaving({ store, fetch: send })
+  await endToken(store)
+  await platformOf(store).token()
+  const before = await readStored(store)
+  sent.splice(0)
+  leave()
+  expect(sent).toMatchObject([
+    {
+      url: `${server.idpUrl}/oauth2/revoke`,
+      init: { method: 'POST', keepalive: true, body: expect.any(URLSearchParams) },
+    },
+  ])
+  // Headers of ours would have the browser ask first.
+  expect(sent[0]?.init.headers).toBeUndefined()
+  expect((await sent[0]?.answer)?.status).toBe(200)
+  expect(await store.read()).toEqual(before)
+  expect(await refresh(before.refreshToken)).toBe(400)
+  expect(await refresh((await readStored(other)).refreshToken)).toBe(200)
+})
+
+test('a page that is left sends nothing where nobody is signed in or nothing is renewed, and does not mind an identity provider that is away', async () => {
+  const asked: string[] = []
+  const send: Fetch = (url, init) => {
+    asked.push(url)
+    return init.method === 'POST' ? noAnswer() : fetch(url, init)
+  }
+  const store = memoryStore()
+  const leaveNobody = await prepareLeaving({ store, fetch: send })
+  await byDevice(store, { scopes: ['openid'] })
+  const leaveUnrenewed = await prepareLeaving({ store, fetch: send })
+  leaveNobody()
+  leaveUnrenewed()
+  expect(asked).toEqual([])
+  await byDevice(store)
+  const leave = await prepareLeaving({ store, fetch: send })
+  leave()
+  leave()
+  expect(asked.map((url) => new URL(url).pathname)).toEqual([
+    '/.well-known/openid-configuration',
+    '/oauth2/revoke',
+    '/oauth2/revoke',
+  ])
+  await expect(prepareLeaving({ stores: store } as never)).rejects.toThrow('takes no "stores"')
 })
 
 test('a stored sign-in of another platform or client is refused before a request', async () => {

@@ -148,6 +148,17 @@ test('a stream that is silent for a minute is opened again', async () => {
   ])
 })
 
+test('a silent stream tells each beat, so that a page knows how old its view is', async () => {
+  let answer: ServerResponse | undefined
+  const { platform } = await startHostileServer([(response) => (answer = open(response)).write(': \n\n')])
+  let beats = 0
+  // Each piece is sent once the one before has been told.
+  const onBeat = () => (++beats < 3 ? answer?.write(': \n\n') : answer?.end(event('end', {})))
+  const seen: string[] = []
+  for await (const happened of follow(streamBuildLog, platform, { id }, { onBeat })) seen.push(happened.event)
+  expect([beats, seen]).toEqual([4, ['end']])
+})
+
 const tooMany = json(429, { error: 'too_many_concurrent_streams', message: 'Too many' })
 
 test('while too many streams are open the list is polled, and every line comes once', async () => {
@@ -160,10 +171,11 @@ test('while too many streams are open the list is polled, and every line comes o
   const { platform, requests } = await startHostileServer([...listed(2, 'BUILDING'), ...listed(3, 'ACTIVE')])
   const states: string[] = []
   const seen: string[] = []
-  for await (const happened of follow(streamBuildLog, platform, { id }, { onState: (state) => states.push(state) }))
+  const options = { onState: (state: string) => states.push(state), onBeat: () => states.push('beat') }
+  for await (const happened of follow(streamBuildLog, platform, { id }, options))
     seen.push(happened.id ?? happened.event)
   expect(seen).toEqual(['status', 'line-00', 'line-01', 'status', 'line-02', 'end'])
-  expect(states).toEqual(['polling', 'polling'])
+  expect(states).toEqual(['polling', 'beat', 'polling', 'beat'])
   expect(requests.map(({ path }) => path.replace(id, '…'))).toEqual(
     Array.from({ length: 2 }, () => [
       '/deployments/…/logs/stream',
@@ -173,7 +185,7 @@ test('while too many streams are open the list is polled, and every line comes o
   )
 })
 
-test('runtime lines are polled from the beginning of the stream, oldest first, and a feed without a list waits', async () => {
+test('runtime lines are polled from the beginning of the stream, oldest first', async () => {
   skipTimersOf(5_000)
   const items = [{ id: 'b' }, { id: 'a' }]
   const { platform, requests } = await startHostileServer([tooMany, json(200, { items })])
@@ -184,12 +196,59 @@ test('runtime lines are polled from the beginning of the stream, oldest first, a
   }
   expect(seen).toEqual(['a', 'b'])
   expect(requests[1]?.path).toMatch(/\/runtime-logs\?level=ERROR&from=\d{4}-[^&]+Z&limit=1000$/)
-  const activity = await startHostileServer([tooMany, streamed(event('deployment.active', { id: '1' }, '1'))])
-  for await (const happened of follow(streamActivity, activity.platform, { id })) {
-    expect(happened).toEqual({ event: 'deployment.active', id: '1', data: { id: '1' } })
-    break
+})
+
+test('activity is polled from the beginning of the stream or after the id that is given, oldest first, by numbers', async () => {
+  skipTimersOf(5_000)
+  const happenedAt = (n: number, createdAt: string) => ({ id: String(n), type: 'variable.created', createdAt })
+  const [before, after] = ['2020-01-01T00:00:00.000Z', '2100-01-01T00:00:00.000Z']
+  const items = [happenedAt(11, after), happenedAt(10, after), happenedAt(9, before), happenedAt(8, before)]
+  const follows = async (lastEventId?: string) => {
+    const { platform, requests } = await startHostileServer([
+      tooMany,
+      json(200, { items: items.slice(1) }),
+      tooMany,
+      json(200, { items }),
+      (response) => response.writeHead(204).end(),
+    ])
+    const seen: unknown[] = []
+    for await (const happened of follow(streamActivity, platform, { id }, { lastEventId })) seen.push(happened)
+    return { seen, paths: requests.map(({ path }) => path.replace(id, '…')) }
   }
-  expect(activity.requests).toHaveLength(2)
+  const events = items.map((data) => ({ event: data.type, id: data.id, data })).toReversed()
+  const [stream, list] = ['/applications/…/activity/stream', '/applications/…/activity?limit=1000']
+  expect(await follows()).toEqual({ seen: events.slice(2), paths: [stream, list, stream, list, stream] })
+  expect((await follows('8')).seen).toEqual(events.slice(1))
+})
+
+test('a list that is away while it is polled is bridged as a stream is, and one that is refused is an error', async () => {
+  skipTimersOf(5_000)
+  const away = json(503, { error: 'away' })
+  const listed = json(200, { items: [{ id: '2', type: 'variable.created' }] })
+  // The call is repeated three times.
+  const script = [
+    tooMany,
+    away,
+    away,
+    away,
+    away,
+    tooMany,
+    listed,
+    tooMany,
+    json(404, { error: 'Application not found' }),
+  ]
+  const { platform } = await startHostileServer(script)
+  const told: string[] = []
+  const options = {
+    lastEventId: '1',
+    onState: (state: string) => told.push(state),
+    onBeat: () => told.push('beat'),
+  }
+  const following = async () => {
+    for await (const { id: eventId = '' } of follow(streamActivity, platform, { id }, options)) told.push(eventId)
+  }
+  await expect(following()).rejects.toMatchObject({ status: 404, message: 'Application not found' })
+  expect(told).toEqual(['polling', 'waiting', 'polling', 'beat', '2', 'polling'])
 })
 
 test('a signal ends a stream that waits for its next event', async () => {

@@ -8,6 +8,8 @@ export interface StoredToken {
   accessToken: string
   /** Missing where the sign-in did not ask for `offline_access`: such a token is not renewed. */
   refreshToken?: string | undefined
+  /** Of the sign-in, if it asked for `openid`; it may have expired. Tells the identity provider whom to sign out (see `signOutUrl`). */
+  idToken?: string | undefined
   /** Milliseconds since 1970, by the clock of this machine. */
   expiresAt: number
   /** Names with spaces between. */

@@ -14,17 +14,25 @@ const operation = 'POST /oauth2/token'
 /** What a person's token is answered with. */
 export interface UserTokens extends IssuedToken {
   refresh_token?: string | undefined
+  id_token?: string | undefined
   scope?: string | undefined
 }
 
 /** What a store keeps after an answer. before: of what the answer may leave out. */
 export const tokenOf = (
   before: Omit<StoredToken, 'accessToken' | 'expiresAt'>,
-  { access_token, expires_in, refresh_token = before.refreshToken, scope = before.scope }: UserTokens,
+  {
+    access_token,
+    expires_in,
+    refresh_token = before.refreshToken,
+    id_token = before.idToken,
+    scope = before.scope,
+  }: UserTokens,
 ): StoredToken => ({
   ...before,
   accessToken: access_token,
   refreshToken: refresh_token,
+  idToken: id_token,
   expiresAt: Date.now() + expires_in * 1_000,
   scope,
 })

@@ -14,5 +14,7 @@ export {
   type FinishDeviceOptions,
   signInByDevice,
 } from './device.ts'
+export { prepareLeaving } from './leave.ts'
 export { signOut } from './sign-out.ts'
+export { signOutUrl, type SignOutUrlOptions } from './sign-out-url.ts'
 export { type Claims, userInfo } from './user-info.ts'

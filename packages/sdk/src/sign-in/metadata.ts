@@ -9,6 +9,7 @@ const ENDPOINTS = [
   'device_authorization_endpoint',
   'revocation_endpoint',
   'userinfo_endpoint',
+  'end_session_endpoint',
 ] as const
 
 /** An identity provider's metadata (RFC 8414). Each endpoint that a sign-in needs is there, and of the issuer's origin. */

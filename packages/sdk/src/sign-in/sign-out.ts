@@ -3,6 +3,7 @@ import { repeat } from '../repetition.ts'
 import { refuseUnknown } from '../request.ts'
 import { anonymous, type Reach } from './issuer.ts'
 import { readMetadata } from './metadata.ts'
+import { revocationForm } from './revocation-form.ts'
 import { sendForm } from './send-form.ts'
 
 /**
@@ -22,7 +23,7 @@ export async function signOut(options: { store: TokenStore } & Omit<Reach, 'base
       if (refreshToken === undefined) return
       const platform = anonymous({ baseUrl, fetch })
       const { revocation_endpoint } = await readMetadata(platform, issuer, signal)
-      const form = new URLSearchParams({ token: refreshToken, token_type_hint: 'refresh_token', client_id: clientId })
+      const form = revocationForm(clientId, refreshToken)
       // The answer has no body.
       await sendForm(platform, revocation_endpoint, form, repeat, signal, () => Promise.resolve())
     } finally {
