@@ -14,17 +14,29 @@ test('the image installs from the manifest of every package that a service may i
   expect(copied.map(([, folder = '']) => folder).toSorted()).toEqual(packages.toSorted())
 })
 
-test('the image builds the clients that it serves', () => {
+test('the image builds the clients and the console that it serves', () => {
   const dockerfile = readFileSync(resolve(repository, 'infra/Dockerfile'), 'utf8')
   const [, dependencies = '', clients = '', services = ''] = dockerfile.split(/^FROM .*$/m)
   expect(dependencies).not.toContain('build.ts')
-  expect(clients).toContain(' && node packages/sdk/build.ts && node packages/cli/build.ts \\\n')
+  expect(clients).toContain(
+    ' && node packages/sdk/build.ts && node packages/cli/build.ts && node packages/console/build.ts \\\n',
+  )
   expect(clients).toContain(
     'cat packages/sdk/dist/checksums.txt packages/cli/dist/checksums.txt > clients/checksums.txt',
   )
+  expect(clients).toContain('cp -R packages/console/dist clients/console\n')
   expect(services).toMatch(
     /^COPY --from=clients \/platform\/clients \.\/clients\nENV CLIENTS_FOLDER=\/platform\/clients$/m,
   )
+})
+
+test('the image exposes the port of the console, which docker-compose.yml publishes on this machine alone', () => {
+  const read = (name: string) => readFileSync(resolve(repository, name), 'utf8')
+  const [, exposed = ''] = /^EXPOSE (.*)$/m.exec(read('infra/Dockerfile')) ?? []
+  const [, api = ''] = /^  api: .*?$(.*?)^  worker:$/ms.exec(read('docker-compose.yml')) ?? []
+  expect(exposed.split(' ')).toContain('4003')
+  expect(api).toContain("CONSOLE_PORT: '4003'")
+  expect(api).toContain("'127.0.0.1:4003:4003'")
 })
 
 test('the image compiles the programs that it starts, for the users that they run as, and reaps their children', () => {

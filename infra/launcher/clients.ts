@@ -14,9 +14,9 @@ export const clients = {
   console: {
     id: '0198c0de-0000-7000-8000-0000000000c2',
     name: `${platformName} console`,
-    // A web page, since its port is explicit (D110).
-    redirectUri: 'http://localhost:4003/callback',
-    postLogoutRedirectUri: 'http://localhost:4003/',
+    /** Below the console's origin: a web page, since its port is explicit (D110). */
+    redirectPath: '/callback',
+    postLogoutPath: '/',
   },
   docs: {
     id: '0198c0de-0000-7000-8000-0000000000c4',

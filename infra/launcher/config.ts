@@ -7,6 +7,7 @@ const schema = z.object({
   API_PORT: port.default(4000).describe('the port of the API, such as 4000 (0: any free one)'),
   IDP_PORT: port.default(4001).describe('the port of the identity provider, such as 4001 (0: any free one)'),
   EDGE_PORT: port.default(4002).describe('the port that deployments are served on, such as 4002 (0: any free one)'),
+  CONSOLE_PORT: port.default(4003).describe('the port of the web console, such as 4003 (0: any free one)'),
   S3_PORT: port.default(4004).describe('the port that has S3 at its root, such as 4004 (0: any free one)'),
   DATA_DIR: z.string().default('.data').describe('the folder for everything that is kept, such as /var/lib/platform'),
   POSTGRES_PORT: port
@@ -48,9 +49,12 @@ const schema = z.object({
     .describe('trace, debug, info, warn, error, fatal or silent'),
 })
 
+/** The ports of the platform's listeners. */
+export type Ports = { api: number; idp: number; edge: number; console: number; s3: number }
+
 /** Ports as configured: 0 means any free port. */
 export type LauncherConfig = {
-  ports: { api: number; idp: number; edge: number; s3: number; postgres: number }
+  ports: Ports & { postgres: number }
   /** Absolute. */
   dataFolder: string
   logLevel: string
@@ -77,6 +81,7 @@ export function readLauncherConfig(env: Record<string, string | undefined>, repo
     API_PORT: variables.API_PORT,
     IDP_PORT: variables.IDP_PORT,
     EDGE_PORT: variables.EDGE_PORT,
+    CONSOLE_PORT: variables.CONSOLE_PORT,
     S3_PORT: variables.S3_PORT,
     POSTGRES_PORT: variables.POSTGRES_PORT,
   }
@@ -89,6 +94,7 @@ export function readLauncherConfig(env: Record<string, string | undefined>, repo
       api: variables.API_PORT,
       idp: variables.IDP_PORT,
       edge: variables.EDGE_PORT,
+      console: variables.CONSOLE_PORT,
       s3: variables.S3_PORT,
       postgres: variables.POSTGRES_PORT,
     },

@@ -38,7 +38,7 @@ afterEach(async () => {
 const repository = resolve(import.meta.dirname, '../..')
 /** Patience for three starts of the whole platform on a busy machine. */
 const STARTS_MS = 240_000
-const anyPorts = { API_PORT: '0', IDP_PORT: '0', EDGE_PORT: '0', S3_PORT: '0' }
+const anyPorts = { API_PORT: '0', IDP_PORT: '0', EDGE_PORT: '0', CONSOLE_PORT: '0', S3_PORT: '0' }
 
 function launch(env: Record<string, string> = {}, ...options: string[]) {
   const launcher = spawn(process.execPath, [join(import.meta.dirname, 'main.ts'), ...options], {
@@ -95,7 +95,12 @@ describe('a start that cannot work says why in one sentence', () => {
   test.each([
     [{ API_PORT: '4oo0' }, /^API_PORT is not valid .*: expected the port of the API, such as 4000.*\.\n$/],
     [{ EDGE_PORT: '70000' }, /^EDGE_PORT is not valid/],
+    [{ CONSOLE_PORT: 'x' }, /^CONSOLE_PORT is not valid .*: expected the port of the web console, such as 4003/],
     [{ S3_PORT: '4100', EDGE_PORT: '4100' }, /^EDGE_PORT and S3_PORT are both 4100: give each its own port\.\n$/],
+    [
+      { CONSOLE_PORT: '4100', EDGE_PORT: '4100' },
+      /^EDGE_PORT and CONSOLE_PORT are both 4100: give each its own port\.\n$/,
+    ],
     [{ API_PORT: '4100', IDP_PORT: '4100' }, /^API_PORT and IDP_PORT are both 4100: give each its own port\.\n$/],
     [{ FUNCTION_SANDBOX: 'maybe' }, /^FUNCTION_SANDBOX is not valid .*: expected required, auto/],
     [{ FUNCTION_EGRESS: 'all' }, /^FUNCTION_EGRESS is not valid/],
@@ -126,7 +131,7 @@ describe('a start that cannot work says why in one sentence', () => {
     expect(code).toBe(1)
   })
 
-  test.each(['API_PORT', 'IDP_PORT', 'EDGE_PORT', 'S3_PORT'])('a taken %s', async (name) => {
+  test.each(['API_PORT', 'IDP_PORT', 'EDGE_PORT', 'CONSOLE_PORT', 'S3_PORT'])('a taken %s', async (name) => {
     const { port, free } = await takePort()
     const refusal = await refusalOf({ [name]: port })
     free()
@@ -182,6 +187,7 @@ describe('a start that works', { timeout: STARTS_MS }, () => {
       once(launcher, 'exit').then(() => Promise.reject(new Error(`The launcher ended: ${err}`))),
     ])
     const platform = JSON.parse(line) as {
+      consoleUrl: string
       baseUrl: string
       idpUrl: string
       s3Url: string
@@ -197,15 +203,23 @@ describe('a start that works', { timeout: STARTS_MS }, () => {
     return code
   }
 
-  test('tells programs what they need, keeps everything over kill -9, brings an older console up to date once, and stops without a trace', async () => {
+  test('tells programs what they need, keeps everything over kill -9, brings an older console up to date, stops without a trace, and takes its clients along to other ports', async () => {
     const first = await start()
+    const { consoleUrl } = first.platform
+    const { port: CONSOLE_PORT } = new URL(consoleUrl)
+    expect(Object.keys(first.platform)[0]).toBe('consoleUrl')
     expect(first.platform).toMatchObject({
       demo: { email: demoEmail },
       clients: {
         cli: { id: clients.cli.id, redirectUri: 'http://127.0.0.1/callback' },
-        console: { id: clients.console.id, redirectUri: 'http://localhost:4003/callback' },
+        console: { id: clients.console.id, redirectUri: `${consoleUrl}/callback` },
       },
     })
+    const built = join(repository, 'packages/console/dist/index.html')
+    const [page, builtAt] = [await readFile(built, 'utf8'), (await stat(built)).mtimeMs]
+    expect(await (await fetch(consoleUrl)).text()).toBe(page)
+    const { baseUrl: apiUrl, idpUrl: issuer } = first.platform
+    expect(await (await fetch(`${consoleUrl}/config.json`)).json()).toMatchObject({ apiUrl, issuer })
     const discovery = await fetch(`${first.platform.idpUrl}/.well-known/openid-configuration`)
     expect(await discovery.json()).toMatchObject({ issuer: first.platform.idpUrl })
     expect(await (await fetch(first.platform.s3Url)).text()).toContain('<Code>AccessDenied</Code>')
@@ -228,8 +242,8 @@ describe('a start that works', { timeout: STARTS_MS }, () => {
     expect(await signInAt(first.platform)).toBe('/sign-in')
     expect((await stat(join(dataFolder, 'secrets.json'))).mode & 0o777).toBe(0o600)
     expect(await readConsole()).toMatchObject({
-      redirect_uris: ['http://localhost:4003/callback'],
-      post_logout_redirect_uris: ['http://localhost:4003/'],
+      redirect_uris: [`${consoleUrl}/callback`],
+      post_logout_redirect_uris: [`${consoleUrl}/`],
       grants: ['authorization_code', 'refresh_token'],
     })
 
@@ -248,13 +262,16 @@ describe('a start that works', { timeout: STARTS_MS }, () => {
     await once(first.launcher, 'exit')
     const { port: API_PORT } = new URL(first.platform.baseUrl)
     const { port: IDP_PORT } = new URL(first.platform.idpUrl)
-    const second = await start({ API_PORT, IDP_PORT })
+    const second = await start({ API_PORT, IDP_PORT, CONSOLE_PORT })
+    // The same build is served.
+    expect((await stat(built)).mtimeMs).toBe(builtAt)
+    expect(await (await fetch(consoleUrl)).text()).toBe(page)
     expect(second.platform.demo).toEqual(first.platform.demo)
     expect(isAlive(serverPid)).toBe(false)
     expect(await readConsole()).toEqual({
       name: 'My console',
-      redirect_uris: ['https://own.example.com/callback', 'http://localhost:4003/callback'],
-      post_logout_redirect_uris: ['https://own.example.com/', 'http://localhost:4003/'],
+      redirect_uris: ['https://own.example.com/callback', `${consoleUrl}/callback`],
+      post_logout_redirect_uris: ['https://own.example.com/', `${consoleUrl}/`],
       grants: ['authorization_code', 'refresh_token'],
       scopes: null,
       is_first_party: true,
@@ -272,18 +289,32 @@ describe('a start that works', { timeout: STARTS_MS }, () => {
     // Pages of the console may call the API.
     const preflight = await fetch(`${second.platform.baseUrl}/organizations`, {
       method: 'OPTIONS',
-      headers: { origin: 'http://localhost:4003', 'access-control-request-method': 'GET' },
+      headers: { origin: consoleUrl, 'access-control-request-method': 'GET' },
     })
-    expect(preflight.headers.get('access-control-allow-origin')).toBe('http://localhost:4003')
+    expect(preflight.headers.get('access-control-allow-origin')).toBe(consoleUrl)
 
-    await changeConsole((sql) => sql`update clients set redirect_uris = '{}' where id = ${clients.console.id}`)
     expect(await stop(second.launcher)).toBe(0)
     await expect(fetch(second.platform.baseUrl)).rejects.toThrow('fetch failed')
+    await expect(fetch(consoleUrl)).rejects.toThrow('fetch failed')
     await expect(stat(join(dataFolder, 'postgres', 'cluster', 'postmaster.pid'))).rejects.toThrow('ENOENT')
 
-    const third = await start({ API_PORT, IDP_PORT })
-    expect((await readConsole())?.redirect_uris).toEqual([])
-    expect(await stop(third.launcher)).toBe(0)
+    // On other ports, beside a platform with a folder of its own.
+    const [third, beside] = [await start(), await start({ DATA_DIR: join(dataFolder, 'beside') })]
+    const { platform } = third
+    expect(new Set([consoleUrl, platform.consoleUrl, beside.platform.consoleUrl]).size).toBe(3)
+    for (const { consoleUrl: url, baseUrl, idpUrl } of [platform, beside.platform]) {
+      expect(await (await fetch(url)).text()).toBe(page)
+      expect(await (await fetch(`${url}/config.json`)).json()).toMatchObject({ apiUrl: baseUrl, issuer: idpUrl })
+    }
+    expect(await readConsole()).toMatchObject({
+      redirect_uris: ['https://own.example.com/callback', `${platform.consoleUrl}/callback`],
+      post_logout_redirect_uris: ['https://own.example.com/', `${platform.consoleUrl}/`],
+    })
+    expect(await signInAt(platform)).toBe('/sign-in')
+    expect(await changeConsole((sql) => sql`select redirect_uris from clients where id = ${clients.docs.id}`)).toEqual([
+      { redirect_uris: [`${platform.baseUrl}/docs`] },
+    ])
+    expect([await stop(third.launcher), await stop(beside.launcher)]).toEqual([0, 0])
   })
 
   const postgresPid = async () =>
@@ -339,7 +370,9 @@ describe('a start that works', { timeout: STARTS_MS }, () => {
       .poll(readLog, { timeout: 60_000 })
       .toMatch(/"isIsolated":false,"isNetworkClosed":false,.*"msg":"Functions can run"/)
     expect(await readLog()).toContain('Functions run as plain processes')
-    const baseUrl = /http:\/\/localhost:\d+/.exec(out)?.[0] ?? ''
+    const [, consoleUrl = ''] = /running\.\n\n  Console +(\S+)\n/.exec(out) ?? []
+    expect((await fetch(consoleUrl)).status).toBe(200)
+    const [, baseUrl = ''] = /^  API +(\S+)$/m.exec(out) ?? []
     const [, packageUrl = ''] = /^ +npx (\S+) deploy$/m.exec(out) ?? []
     expect(packageUrl).toMatch(new RegExp(`^${baseUrl}/docs/clients/cli-[\\d.]+-[0-9a-f]{8}\\.tgz$`))
     expect((await fetch(packageUrl)).status).toBe(200)

@@ -8,6 +8,7 @@ import { tellAddresses } from './addresses.ts'
 import { readAiVariables } from './ai-variables.ts'
 import { findCommandLine, provideClientFiles } from './client-files.ts'
 import { clients } from './clients.ts'
+import type { Ports } from './config.ts'
 import { createDatabases } from './databases.ts'
 import { explainFailure } from './explain-failure.ts'
 import { findWalls, type FunctionWalls } from './walls.ts'
@@ -86,6 +87,7 @@ async function start(): Promise<void> {
   if (stopRequestedAt !== undefined) return
 
   const urls = {
+    consoleUrl: `http://localhost:${ports.console}`,
     baseUrl: `http://localhost:${ports.api}`,
     idpUrl: `http://localhost:${ports.idp}`,
     edgeUrl: `http://localhost:${ports.edge}`,
@@ -146,7 +148,8 @@ async function start(): Promise<void> {
   async function seedWhenReady() {
     await idp.waitUntilAnswers(`${urls.idpUrl}/.well-known/openid-configuration`)
     const cli = 'services/idp/src/cli.ts'
-    await bringSeedIntoLine({ dataFolder, secrets, baseUrl: urls.baseUrl, cli, cwd: repository, env: environment.idp })
+    const { consoleUrl, baseUrl } = urls
+    await bringSeedIntoLine({ dataFolder, secrets, consoleUrl, baseUrl, cli, cwd: repository, env: environment.idp })
   }
 }
 
@@ -166,8 +169,8 @@ function describeEnvironments({
   databasePasswords,
 }: {
   env: Record<string, string | undefined>
-  ports: { api: number; idp: number; edge: number; s3: number }
-  urls: { baseUrl: string; idpUrl: string }
+  ports: Ports
+  urls: { consoleUrl: string; baseUrl: string; idpUrl: string }
   postgres: Postgres
   dataFolder: string
   clientsFolder: string
@@ -210,9 +213,10 @@ function describeEnvironments({
       EDGE_PORT: String(ports.edge),
       S3_PORT: String(ports.s3),
       S3_DOMAIN: `s3.localhost:${ports.s3}`,
+      CONSOLE_URL: urls.consoleUrl,
+      CONSOLE_PORT: String(ports.console),
       CONSOLE_CLIENT_IDS: clients.console.id,
       DOCS_CLIENT_ID: clients.docs.id,
-      CORS_ORIGINS: new URL(clients.console.redirectUri).origin,
       OBJECTS_URL: pathToFileURL(join(dataFolder, 'objects')).href,
       CLIENTS_FOLDER: clientsFolder,
       DEFAULT_PLAN: 'pro',

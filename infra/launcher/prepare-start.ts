@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import { type LauncherConfig, readLauncherConfig } from './config.ts'
+import { type LauncherConfig, type Ports, readLauncherConfig } from './config.ts'
 import { holdDataFolder } from './data-folder.ts'
 import { endLeftoverServices } from './leftover-services.ts'
 import { claimPort } from './ports.ts'
@@ -9,7 +9,7 @@ type Prepared = Omit<LauncherConfig, 'ports'> & {
   /** True if a program wants to read where everything is. */
   isForPrograms: boolean
   /** Free ones. */
-  ports: { api: number; idp: number; edge: number; s3: number }
+  ports: Ports
   /** 0: any free one. */
   postgresPort: number
 }
@@ -35,6 +35,7 @@ export async function prepareStart(
     api: await claimPort('API_PORT', wanted.api),
     idp: await claimPort('IDP_PORT', wanted.idp),
     edge: await claimPort('EDGE_PORT', wanted.edge),
+    console: await claimPort('CONSOLE_PORT', wanted.console),
     s3: await claimPort('S3_PORT', wanted.s3),
   }
   return { ...config, isForPrograms, ports, postgresPort: wanted.postgres }

@@ -12,9 +12,11 @@ const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
 const webGrants = ['authorization_code', 'refresh_token']
 
 /** The seed version of a data folder; incremented with every change that existing folders need. */
-const VERSION = 3
-/** The console's address in version 1, whose marker only said when the folder was seeded. */
-const REDIRECT_URI_OF_VERSION_1 = 'http://localhost:3000/callback'
+const VERSION = 4
+/** What the console's client had in version 1, whose marker only said when the folder was seeded. */
+const CONSOLE_URL_OF_VERSION_1 = 'http://localhost:3000'
+/** What it had in versions 2 and 3, which had no other. */
+const CONSOLE_URL_OF_VERSION_3 = 'http://localhost:4003'
 
 interface IdentityProvider {
   /** The main module of its command. */
@@ -23,36 +25,55 @@ interface IdentityProvider {
   env: Record<string, string>
 }
 
+/** The origins that the clients' redirect URIs stand below. */
+interface Origins {
+  consoleUrl: string
+  /** Of the API. */
+  baseUrl: string
+}
+
+/** What a data folder says about its seed. Folders before version 4 say no origins. */
+type Marker = { version: number } & Partial<Origins>
+
 /**
  * Seeds a new data folder with the demo account and the clients, and updates an older one with what has changed about them,
- * both through the identity provider's own command. Each step happens once per folder: later changes by users stay. Safe to
- * repeat after an interrupted start.
+ * both through the identity provider's own command. Each step happens once per folder: later changes by users stay. With other
+ * ports than at the last start, the redirect URIs of the console and the API reference move there. Does nothing for a folder that
+ * is up to date. Safe to repeat after an interrupted start.
  *
  * Throws StartProblem if the identity provider refuses.
  */
 export async function bringSeedIntoLine({
   dataFolder,
   secrets,
+  consoleUrl,
   baseUrl,
   ...idp
-}: IdentityProvider & { dataFolder: string; secrets: Secrets; baseUrl: string }): Promise<void> {
-  const marker = join(dataFolder, 'seeded')
-  const version = readVersion(marker)
-  if (version !== undefined && version >= VERSION) return
-  const docs = describeDocsClient(baseUrl)
-  const wanted =
-    version === undefined
-      ? describeSeed(secrets, docs)
-      : { clients: [...(version < 2 ? [await describeConsoleSinceVersion1(idp)] : []), docs] }
+}: IdentityProvider & Origins & { dataFolder: string; secrets: Secrets }): Promise<void> {
+  const file = join(dataFolder, 'seeded')
+  const marker = readMarker(file)
+  const origins = { consoleUrl, baseUrl }
+  if (marker && marker.version >= VERSION && marker.consoleUrl === consoleUrl && marker.baseUrl === baseUrl) return
+  const wanted = marker ? await describeChanges(idp, marker, origins) : describeSeed(secrets, origins)
   await run(idp, ['apply', '-'], JSON.stringify(wanted))
-  writeFileSync(marker, `${JSON.stringify({ version: VERSION, at: new Date() })}\n`)
+  const version = Math.max(VERSION, marker?.version ?? 0)
+  writeFileSync(file, `${JSON.stringify({ version, ...origins, at: new Date() })}\n`)
 }
 
+const writtenMarker = z.object({
+  version: z.number(),
+  consoleUrl: z.string().optional(),
+  baseUrl: z.string().optional(),
+})
+
 /** Undefined for a folder that has not been seeded. */
-function readVersion(marker: string): number | undefined {
-  if (!existsSync(marker)) return undefined
-  const [, version = '1'] = /"version":(\d+)/.exec(readFileSync(marker, 'utf8')) ?? []
-  return Number(version)
+function readMarker(file: string): Marker | undefined {
+  if (!existsSync(file)) return undefined
+  try {
+    return writtenMarker.parse(JSON.parse(readFileSync(file, 'utf8')))
+  } catch {
+    return { version: 1 }
+  }
 }
 
 /** Runs a command of the identity provider and returns its output. */
@@ -79,31 +100,41 @@ async function run({ cli, cwd, env }: IdentityProvider, words: string[], stdin =
 
 const ordinary = { postLogoutRedirectUris: [], scopes: '*', isFirstParty: true }
 
-/** No device flow: it asks users to sign in again before they manage keys, which a device cannot do (D6). */
-const consoleClient = {
-  ...ordinary,
-  id: clients.console.id,
-  name: clients.console.name,
-  kind: 'public',
-  grants: webGrants,
-  redirectUris: [clients.console.redirectUri],
-  postLogoutRedirectUris: [clients.console.postLogoutRedirectUri],
-}
+const consoleUris = (consoleUrl: string) => ({
+  redirectUri: `${consoleUrl}${clients.console.redirectPath}`,
+  postLogoutRedirectUri: `${consoleUrl}${clients.console.postLogoutPath}`,
+})
 
 /**
- * The client for signing in at /docs. It uses the API's current address, since the port of a web page has to match exactly
- * (D110).
+ * The console's client, at its current address, since the port of a web page has to match exactly (D110). No device flow: it asks
+ * users to sign in again before they manage keys, which a device cannot do (D6).
  */
-const describeDocsClient = (baseUrl: string) => ({
+function describeConsole(consoleUrl: string) {
+  const { redirectUri, postLogoutRedirectUri } = consoleUris(consoleUrl)
+  return {
+    ...ordinary,
+    id: clients.console.id,
+    name: clients.console.name,
+    kind: 'public',
+    grants: webGrants,
+    redirectUris: [redirectUri],
+    postLogoutRedirectUris: [postLogoutRedirectUri],
+  }
+}
+
+const docsUri = (baseUrl: string): string => `${baseUrl}${clients.docs.redirectPath}`
+
+/** The client for signing in at /docs, at the API's current address. */
+const describeDocs = (baseUrl: string) => ({
   ...ordinary,
   id: clients.docs.id,
   name: clients.docs.name,
   kind: 'public',
   grants: webGrants,
-  redirectUris: [`${baseUrl}${clients.docs.redirectPath}`],
+  redirectUris: [docsUri(baseUrl)],
 })
 
-function describeSeed(secrets: Secrets, docs: ReturnType<typeof describeDocsClient>) {
+function describeSeed(secrets: Secrets, { consoleUrl, baseUrl }: Origins) {
   const grants = [...webGrants, DEVICE_GRANT]
   return {
     users: [{ email: demoEmail, givenName: 'Demo', familyName: 'Account', password: secrets.demoPassword }],
@@ -116,8 +147,8 @@ function describeSeed(secrets: Secrets, docs: ReturnType<typeof describeDocsClie
         grants,
         redirectUris: [clients.cli.redirectUri],
       },
-      consoleClient,
-      docs,
+      describeConsole(consoleUrl),
+      describeDocs(baseUrl),
       {
         ...ordinary,
         id: clients.confidential.id,
@@ -143,23 +174,59 @@ const listedClients = z.array(
   }),
 )
 
-const withOne = (list: readonly string[], one: string): string[] => [...new Set([...list, one])]
+type ListedClient = z.output<typeof listedClients>[number]
+
+/** What has changed since the marker, with what users changed in the meantime. A client that they deleted stays deleted. */
+async function describeChanges(idp: IdentityProvider, marker: Marker, { consoleUrl, baseUrl }: Origins) {
+  const listed = listedClients.parse(JSON.parse(await run(idp, ['client', 'list', '--json'])))
+  const held = (id: string) => listed.find((client) => client.id === id)
+  const changed = [
+    changeConsole(held(clients.console.id), marker, consoleUrl),
+    changeDocs(held(clients.docs.id), marker, baseUrl),
+  ]
+  return { clients: changed.filter((client) => client !== undefined) }
+}
+
+/** The URIs with the current one, and without ours of before. Those that users added stay. */
+const moved = (uris: readonly string[], isOfBefore: (uri: string) => boolean, current: string): string[] => [
+  ...new Set([...uris.filter((uri) => !isOfBefore(uri)), current]),
+]
 
 /**
- * The console's client as stored in the folder, with the current address, and without the device flow (D6, D110). Of its
- * redirect URIs only our own previous one is removed: many programs use port 3000 by default, and since consent is no longer
- * asked for there, any of them could let itself in. URIs that users added stay.
+ * The console's client as stored in the folder, with the current address. Ours of before goes: any program of the machine may take
+ * its port, and could let itself in, since no consent is asked for there (D110). Since version 2 it lacks the device flow (D6).
  */
-async function describeConsoleSinceVersion1(idp: IdentityProvider) {
-  const listed = listedClients.parse(JSON.parse(await run(idp, ['client', 'list', '--json'])))
-  const held = listed.find(({ id }) => id === clients.console.id)
-  if (!held) return consoleClient
-  const others = held.redirectUris.filter((uri) => uri !== REDIRECT_URI_OF_VERSION_1)
+function changeConsole(held: ListedClient | undefined, marker: Marker, consoleUrl: string) {
+  const isOfVersion1 = marker.version < 2
+  if (!held) return isOfVersion1 ? describeConsole(consoleUrl) : undefined
+  const urlBefore = isOfVersion1 ? CONSOLE_URL_OF_VERSION_1 : (marker.consoleUrl ?? CONSOLE_URL_OF_VERSION_3)
+  if (urlBefore === consoleUrl && !isOfVersion1) return undefined
+  const [before, current] = [consoleUris(urlBefore), consoleUris(consoleUrl)]
   return {
     ...held,
     scopes: held.scopes ?? '*',
-    grants: held.grants.filter((grant) => grant !== DEVICE_GRANT),
-    redirectUris: withOne(others, clients.console.redirectUri),
-    postLogoutRedirectUris: withOne(held.postLogoutRedirectUris, clients.console.postLogoutRedirectUri),
+    grants: isOfVersion1 ? held.grants.filter((grant) => grant !== DEVICE_GRANT) : held.grants,
+    redirectUris: moved(held.redirectUris, (uri) => uri === before.redirectUri, current.redirectUri),
+    postLogoutRedirectUris: moved(
+      held.postLogoutRedirectUris,
+      // Version 1 gave it none.
+      (uri) => !isOfVersion1 && uri === before.postLogoutRedirectUri,
+      current.postLogoutRedirectUri,
+    ),
+  }
+}
+
+/** The reference's client, which came with version 3, in the same way. */
+function changeDocs(held: ListedClient | undefined, marker: Marker, baseUrl: string) {
+  if (marker.version < 3) return describeDocs(baseUrl)
+  const uriBefore = marker.baseUrl && docsUri(marker.baseUrl)
+  if (!held || uriBefore === docsUri(baseUrl)) return undefined
+  // Version 3 did not say which port it had.
+  const isOfBefore = (uri: string) =>
+    uriBefore === undefined ? /^http:\/\/localhost:\d+\/docs$/.test(uri) : uri === uriBefore
+  return {
+    ...held,
+    scopes: held.scopes ?? '*',
+    redirectUris: moved(held.redirectUris, isOfBefore, docsUri(baseUrl)),
   }
 }

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { clients, demoEmail, helloLabel } from './clients.ts'
 import type { Secrets } from './secrets.ts'
 
-export type Urls = { baseUrl: string; idpUrl: string; edgeUrl: string; s3Url: string }
+export type Urls = { consoleUrl: string; baseUrl: string; idpUrl: string; edgeUrl: string; s3Url: string }
 
 const red = '\u001B[31m'
 const plain = '\u001B[39m'
@@ -17,9 +17,10 @@ const deployLines = (baseUrl: string, commandLine: string): string => `  Sign in
 `
 
 /** One line of JSON with everything a program needs to use the platform. */
-export function summarizeForPrograms({ baseUrl, idpUrl, edgeUrl, s3Url }: Urls, secrets: Secrets): string {
+export function summarizeForPrograms({ consoleUrl, baseUrl, idpUrl, edgeUrl, s3Url }: Urls, secrets: Secrets): string {
   const { cli, console, confidential } = clients
   return JSON.stringify({
+    consoleUrl,
     baseUrl,
     idpUrl,
     edgeUrl,
@@ -28,7 +29,7 @@ export function summarizeForPrograms({ baseUrl, idpUrl, edgeUrl, s3Url }: Urls, 
     demo: { email: demoEmail, password: secrets.demoPassword },
     clients: {
       cli: { id: cli.id, redirectUri: cli.redirectUri },
-      console: { id: console.id, redirectUri: console.redirectUri },
+      console: { id: console.id, redirectUri: `${consoleUrl}${console.redirectPath}` },
       confidential: {
         id: confidential.id,
         secret: secrets.confidentialClientSecret,
@@ -45,7 +46,7 @@ export function summarizeForPrograms({ baseUrl, idpUrl, edgeUrl, s3Url }: Urls, 
  * warnings: sentences on what is less safe than it should be; red in a terminal.
  */
 export function summarizeForPeople(
-  { baseUrl, idpUrl, edgeUrl, s3Url }: Urls,
+  { consoleUrl, baseUrl, idpUrl, edgeUrl, s3Url }: Urls,
   secrets: Secrets,
   dataFolder: string,
   { warnings, isTerminal, commandLine }: { warnings: string[]; isTerminal: boolean; commandLine: string | undefined },
@@ -54,6 +55,7 @@ export function summarizeForPeople(
   return `
 The platform is running.
 
+  Console            ${consoleUrl}
   API                ${baseUrl}
   API reference      ${baseUrl}/docs
   Identity provider  ${idpUrl}
@@ -67,6 +69,7 @@ The platform is running.
 
 Try next:
 
+  open the console in a browser, and sign in as the demo account
   npm run demo       a tour through the API, in a second terminal
 ${commandLine === undefined ? '' : deployLines(baseUrl, commandLine)}
 ${shown === '' ? '' : `${shown}\n`}Ctrl-C stops everything; the data stays for the next start.

@@ -40,6 +40,7 @@ interface Proxy {
   api: string
   idp: string
   edge: string
+  console: string
   stop(): Promise<void>
 }
 interface Kind {
@@ -50,9 +51,10 @@ interface Kind {
   /** Arguments that run the file of the repository with other addresses, in a folder of its own. */
   configure(folder: string, from: Record<Name, number>, to: Record<Name, number>): Promise<string[]>
 }
-type Name = 'api' | 'idp' | 'edge'
-const names = ['api', 'idp', 'edge'] as const
-const documented = { api: 4000, idp: 4001, edge: 4002 }
+type Name = 'api' | 'idp' | 'console' | 'edge'
+/** In the order of the files. */
+const names = ['api', 'idp', 'console', 'edge'] as const
+const documented = { api: 4000, idp: 4001, console: 4003, edge: 4002 }
 
 /** Replaces what has to be there. */
 function replaced(text: string, from: string | RegExp, to: string): string {
@@ -95,6 +97,7 @@ const kinds: Kind[] = [
       for (const name of names) file = replaced(file, `127.0.0.1:${documented[name]} {`, `127.0.0.1:${to[name]} {`)
       file = replaced(file, /^api\.example\.com, .*\{/m, `http://:${from.api} {\n  bind 127.0.0.1`)
       file = replaced(file, /^id\.example\.com \{/m, `http://:${from.idp} {\n  bind 127.0.0.1`)
+      file = replaced(file, /^console\.example\.com \{/m, `http://:${from.console} {\n  bind 127.0.0.1`)
       file = replaced(file, /^\*\.apps\.example\.net, .*\{/m, `http://:${from.edge} {\n  bind 127.0.0.1`)
       await writeFile(join(folder, 'Caddyfile'), `{\n  admin off\n}\n${file}`)
       return ['run', '--config', join(folder, 'Caddyfile'), '--adapter', 'caddyfile']
@@ -104,8 +107,8 @@ const kinds: Kind[] = [
 
 async function startProxy(kind: Kind, to: Record<Name, number>): Promise<Proxy> {
   const folder = await mkdtemp(join(tmpdir(), 'platform-proxy-'))
-  const [api, idp, edge] = [await freePort(), await freePort(), await freePort()]
-  const args = await kind.configure(folder, { api, idp, edge }, to)
+  const [api, idp, edge, ofConsole] = [await freePort(), await freePort(), await freePort(), await freePort()]
+  const args = await kind.configure(folder, { api, idp, edge, console: ofConsole }, to)
   const child = spawn(kind.command, args, { stdio: ['ignore', 'ignore', 'pipe'] })
   let said = ''
   child.stderr.on('data', (chunk: Buffer) => (said += chunk.toString()))
@@ -119,6 +122,7 @@ async function startProxy(kind: Kind, to: Record<Name, number>): Promise<Proxy> 
     api: url(api),
     idp: url(idp),
     edge: url(edge),
+    console: url(ofConsole),
     async stop() {
       child.kill(kind.endsBy)
       if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
@@ -132,11 +136,17 @@ const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex
 
 let platform: TestPlatform
 let owner: Owner
+let consoleFolder: string
 beforeAll(async () => {
-  platform = await startPlatform({ hasWorker: true, env: { DEFAULT_PLAN: 'pro' } })
+  consoleFolder = await mkdtemp(join(tmpdir(), 'platform-console-'))
+  await writeFile(join(consoleFolder, 'index.html'), 'The console')
+  platform = await startPlatform({ hasWorker: true, consoleFolder, env: { DEFAULT_PLAN: 'pro' } })
   owner = await newOwner(platform)
 })
-afterAll(() => platform.close())
+afterAll(async () => {
+  await platform.close()
+  await rm(consoleFolder, { recursive: true })
+})
 
 describe.each(kinds)('behind $command, as infra/proxy configures it,', (kind) => {
   let found: string[] = []
@@ -148,6 +158,7 @@ describe.each(kinds)('behind $command, as infra/proxy configures it,', (kind) =>
       api: portOf(platform.apiUrl),
       idp: portOf(platform.idpUrl),
       edge: portOf(platform.edgeUrl),
+      console: portOf(platform.consoleUrl),
     })
   })
   afterAll(() => proxy?.stop())
@@ -302,5 +313,12 @@ describe.each(kinds)('behind $command, as infra/proxy configures it,', (kind) =>
     expect(((await discovery.json()) as { issuer: string }).issuer).toBe(platform.idpUrl)
     const page = await fetch(`${proxy.idp}/sign-in`)
     expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=UTF-8'])
+  })
+
+  test('the console is shown at any of its addresses, with its own policy', async (context) => {
+    requireClientProgram(context, kind.command, found)
+    const page = await fetch(`${proxy.console}/an-organization/an-application`)
+    expect([page.status, await page.text()]).toEqual([200, 'The console'])
+    expect(page.headers.get('content-security-policy')).toContain("script-src 'self'")
   })
 })
