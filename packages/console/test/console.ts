@@ -1,6 +1,7 @@
 import { type Person, startPlatform, type TestPlatform } from '@platform/testing/platform'
 import type { BrowserContext, Page } from 'playwright-core'
 import { expect, inject } from 'vitest'
+import { newOwner, type Owner } from '../../../services/api/test/scenario.ts'
 
 /** The two real services, and the console as it was built for the run. */
 export const startWithConsole = (options: Parameters<typeof startPlatform>[0] = {}): Promise<TestPlatform> =>
@@ -58,4 +59,17 @@ export async function openSignedIn(page: Page, platform: TestPlatform, person: P
   await giveCredentials(page, person)
   await page.waitForURL((url) => url.origin === platform.consoleUrl && url.pathname !== '/callback')
   await expect.poll(() => page.getByRole('heading', { level: 1 }).count()).toBe(1)
+}
+
+/** An application, and the address of its page. */
+export interface Place {
+  owner: Owner
+  path: string
+}
+
+export async function newPlace(platform: TestPlatform): Promise<Place> {
+  const owner = await newOwner(platform)
+  const { body } = await platform.call(owner.token, `GET /applications?organizationId=${owner.organizationId}`)
+  const [application] = body.items as { slug: string; organization: { slug: string } }[]
+  return { owner, path: `/${application?.organization.slug}/${application?.slug}` }
 }

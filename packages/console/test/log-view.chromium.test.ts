@@ -121,6 +121,26 @@ describeInChromium('the log', (open) => {
     expect(await field(page).inputValue()).toBe('')
   })
 
+  test('a match far to the right is brought into view, and so is the beginning of an error', async () => {
+    const page = await openLog('?lines=9998')
+    await page.evaluate(() => logPage.append([`${'x'.repeat(3_000)} needle ${'x'.repeat(20_000)}`, 'failed']))
+    await field(page).fill('needle')
+    const isInView = (text: string) =>
+      region(page)
+        .getByText(text, { exact: true })
+        .evaluate((element) => {
+          const { left, right } = element.getBoundingClientRect()
+          return left >= 0 && right <= innerWidth
+        })
+    await expect.poll(() => isInView('needle')).toBe(true)
+    expect(await region(page).evaluate((element) => element.scrollLeft)).toBeGreaterThan(10_000)
+    // Its button stays in view, however long the line is.
+    expect(await isInView('Show whole (23.0 kB)')).toBe(true)
+    await button(page, 'Next error').click()
+    await expect.poll(() => isInView('failed')).toBe(true)
+    expect(await region(page).evaluate((element) => element.scrollLeft)).toBe(0)
+  })
+
   test('the key of the browser for finding goes to the field of the log', async () => {
     const page = await openLog('?lines=1000')
     await region(page).focus()

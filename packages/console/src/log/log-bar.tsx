@@ -68,7 +68,7 @@ export function LogBar({
           </Button>
         </>
       )}
-      <div class="ms-auto flex flex-wrap gap-2">
+      <div class="flex flex-wrap gap-2 sm:ms-auto">
         <Button reason={noError} onClick={() => viewing.goToNextError()}>
           <CircleAlert {...icon} />
           Next error

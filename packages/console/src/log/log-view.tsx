@@ -57,14 +57,20 @@ function useHeights(viewing: LogViewing, region: RefObject<HTMLElement>): void {
 }
 
 /** Puts the region where the viewing says, and keeps the focus when the row that had it is gone. */
-function useScroll({ place }: LogViewing, region: RefObject<HTMLElement>): void {
+function useScroll(viewing: LogViewing, region: RefObject<HTMLElement>): void {
   const hadFocus = region.current?.contains(document.activeElement) ?? false
   useLayoutEffect(() => {
     const element = region.current as HTMLElement
+    const { place, reveal } = viewing
     if (hadFocus && !element.contains(document.activeElement)) element.focus({ preventScroll: true })
-    if (!place.isMoved) return
-    element.scrollTop = place.top
-    place.moved(element.scrollTop)
+    if (place.isMoved) {
+      element.scrollTop = place.top
+      place.moved(element.scrollTop)
+    }
+    viewing.reveal = undefined
+    if (reveal === 'beginning') element.scrollLeft = 0
+    if (reveal === 'match')
+      element.querySelector('[data-current] mark')?.scrollIntoView({ block: 'nearest', inline: 'nearest' })
   })
 }
 

@@ -1,5 +1,5 @@
 import { useMemo } from 'preact/hooks'
-import { bytes, counted, number as figure } from '../words.ts'
+import { bytes, counted } from '../words.ts'
 import { type Piece, readEscapes } from './escapes.ts'
 import { rangesOf } from './find.ts'
 import { isGap, type LogGap, type LogLine, type LogRow } from './lines.ts'
@@ -102,10 +102,11 @@ function LineRow({
       <div
         class={`flex h-5 border-s-3 ${GROUNDS[line.level]} ${isMarked ? 'bg-accent-tint' : ''}`}
         data-marked={isMarked || undefined}
+        data-current={isCurrent || undefined}
       >
         <a
           href={`#L${number}`}
-          aria-label={`Line ${figure(number)}`}
+          aria-label={`Line ${number}`}
           class={`shrink-0 ps-1 text-end select-none hover:underline ${isMarked ? 'font-semibold text-accent' : 'text-soft'}`}
           style={{ minWidth: `calc(${digits}ch + 0.25rem)` }}
           onClick={(event) => {
@@ -132,7 +133,7 @@ function LineRow({
         {whole !== undefined && (
           <button
             type="button"
-            class="me-4 shrink-0 text-accent underline select-none"
+            class="sticky end-2 shrink-0 rounded-badge bg-surface px-2 text-accent underline select-none"
             onClick={() => viewing.showWhole({ line, number })}
           >
             {whole}

@@ -21,6 +21,8 @@ export class LogViewing {
   marked: number | undefined
   /** The line that is shown as a whole. */
   whole: { line: LogLine; number: number } | undefined
+  /** What is to be brought into view sideways: the beginning of lines, or the match that was gone to. */
+  reveal: 'beginning' | 'match' | undefined
   /** What a screen reader says: states, not lines. */
   news = ''
 
@@ -116,6 +118,7 @@ export class LogViewing {
     if (row === undefined) return
     this.marked = this.lines.numberOf(row)
     this.place.showRow(row)
+    this.reveal = 'beginning'
     this.#tell(`Error, line ${number(this.marked)}.`)
     this.#settle()
   }
@@ -162,6 +165,7 @@ export class LogViewing {
     this.#tell(`Line ${number(this.#expected as number)}.`)
     this.#expected = undefined
     this.place.showRow(row)
+    this.reveal = 'beginning'
   }
 
   #takeMatches(): void {
@@ -179,6 +183,7 @@ export class LogViewing {
   #goToMatch(row: number | undefined): void {
     if (row === undefined) return
     this.current = row
+    this.reveal = 'match'
     const line = this.lines.row(row)
     if (!this.#isInView(row)) this.place.showRow(row)
     else this.hold()

@@ -65,7 +65,7 @@ export function WholeLine({ line, number, onClose }: { line: LogLine; number: nu
         tabIndex={0}
         role="region"
         aria-label={`Text of line ${figure(number)}`}
-        class="max-h-[60dvh] overflow-auto rounded-control bg-sunken p-3 font-mono text-table break-all whitespace-pre-wrap"
+        class="max-h-[60dvh] overflow-auto rounded-control bg-sunken p-3 font-mono text-table wrap-anywhere whitespace-pre-wrap"
       >
         {partsOf(text)}
       </pre>

@@ -1,13 +1,6 @@
 import { signal } from '@preact/signals'
-import { memoryStore, Platform, type TokenStore, userToken } from '@platform/sdk'
-import {
-  beginCodeSignIn,
-  type CodeSignIn,
-  finishCodeSignIn,
-  prepareLeaving,
-  signOut as revokeSignIn,
-  signOutUrl,
-} from '@platform/sdk/sign-in'
+import { memoryStore, Platform, PlatformError, type TokenStore, userToken } from '@platform/sdk'
+import { beginCodeSignIn, type CodeSignIn, finishCodeSignIn, prepareLeaving, signOutUrl } from '@platform/sdk/sign-in'
 import type { Config } from '../config.ts'
 import { heard } from '../platform/contact.ts'
 import { isCallback, returnPath } from './return-path.ts'
@@ -16,23 +9,27 @@ import { isCallback, returnPath } from './return-path.ts'
 export type Stop =
   /** The person signed out, here or in another tab. */
   | 'signed-out'
+  /** As far as this browser goes: the provider, whose session goes on, did not answer. */
+  | 'half-signed-out'
   /** The provider, or the person there, said no. */
   | 'refused'
+  /** An answer does not fit the sign-in, such as a wrong `state`, or the two services do not fit each other. */
+  | 'wrong-answer'
   /** Somebody came back from a sign-in that this tab did not begin. */
   | 'not-begun'
   /** The provider or the API did not answer. */
   | 'unreachable'
   /** The API refuses the first token of a sign-in: another would fare no better. */
   | 'not-accepted'
-  /** The session was ended, or the client taken away. */
+  /** The provider renews the sign-in no more: the session was ended, or the person or the console lost access. */
   | 'ended'
 
 export type Session =
-  | { state: 'on-the-way' }
+  | { state: 'on-the-way'; to: 'sign-in' | 'sign-out' }
   | { state: 'signed-in'; platform: Platform; store: TokenStore }
   | { state: 'stopped'; stop: Stop; sentence?: string | undefined }
 
-export const session = signal<Session>({ state: 'on-the-way' })
+export const session = signal<Session>({ state: 'on-the-way', to: 'sign-in' })
 
 const SCOPES = [
   'openid',
@@ -67,6 +64,14 @@ function takeUnderWay(): UnderWay | undefined {
   }
 }
 
+/** What a sign-in that failed stops with. */
+function stopOf(error: unknown): Stop {
+  if (!(error instanceof PlatformError)) return 'wrong-answer'
+  const { status, retryable } = error
+  if (retryable || status >= 500) return 'unreachable'
+  return status === 400 || status === 401 ? 'refused' : 'wrong-answer'
+}
+
 export interface SessionControl {
   /** Goes to the provider, and comes back to the path that is shown now. */
   signIn(): Promise<void>
@@ -82,7 +87,7 @@ export interface SessionControl {
  */
 export function openSession(config: Config): SessionControl {
   const { apiUrl, issuer, clientId } = config
-  /** Ends this tab's family, without waiting. */
+  /** Ends this tab's family, without waiting; again, it changes nothing. */
   let leave: () => void = () => {}
   let wasAccepted = false
   const others = new BroadcastChannel(SIGNED_OUT)
@@ -94,12 +99,24 @@ export function openSession(config: Config): SessionControl {
   const watchedFetch: typeof fetch = async (input, init) => {
     const answer = await fetch(input, init)
     heard(answer.status)
-    if (answer.ok && new URL(answer.url).origin === new URL(apiUrl).origin) wasAccepted = true
+    const { origin } = new URL(answer.url)
+    if (answer.ok && origin === new URL(apiUrl).origin) wasAccepted = true
+    // A person who may not use the console any more is answered 400, as by no endpoint of the API: calls would go on failing.
+    if (origin === new URL(issuer).origin && (answer.status === 400 || answer.status === 401)) refuse()
     return answer
   }
 
+  function refuse(): void {
+    if (session.value.state !== 'signed-in') return
+    leave()
+    stop(wasAccepted ? 'ended' : 'not-accepted')
+  }
+
+  /** Whether somebody signed out in another tab, while this one was signing in. */
+  const isStopped = (): boolean => session.value.state === 'stopped'
+
   async function signIn(): Promise<void> {
-    session.value = { state: 'on-the-way' }
+    session.value = { state: 'on-the-way', to: 'sign-in' }
     try {
       const begun = await beginCodeSignIn({
         baseUrl: apiUrl,
@@ -107,11 +124,13 @@ export function openSession(config: Config): SessionControl {
         redirectUri: `${location.origin}/callback`,
         scopes: SCOPES,
       })
+      if (isStopped()) return
       const path = returnPath(location.pathname + location.search + location.hash)
       sessionStorage.setItem(UNDER_WAY, JSON.stringify({ begun, path } satisfies UnderWay))
-      location.assign(begun.url)
+      // In the place of this entry of the history: Back would lead to a page that goes forward again.
+      location.replace(begun.url)
     } catch (error) {
-      stop('unreachable', (error as Error).message)
+      if (!isStopped()) stop(stopOf(error), (error as Error).message)
     }
   }
 
@@ -125,46 +144,36 @@ export function openSession(config: Config): SessionControl {
       await finishCodeSignIn(underWay.begun, { callbackUrl, store })
       leave = await prepareLeaving({ store })
     } catch (error) {
-      return stop('refused', (error as Error).message)
+      if (!isStopped()) stop(stopOf(error), (error as Error).message)
+      return
     }
+    if (isStopped()) return leave()
     const platform = new Platform({ baseUrl: apiUrl, credential: userToken({ store, clientId }), fetch: watchedFetch })
     session.value = { state: 'signed-in', platform, store }
-  }
-
-  const forget = (): void => {
-    leave = () => {}
-    wasAccepted = false
   }
 
   async function signOut(): Promise<void> {
     const { value } = session
     if (value.state !== 'signed-in') return
-    session.value = { state: 'on-the-way' }
+    session.value = { state: 'on-the-way', to: 'sign-out' }
     clearStorages()
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a channel has one origin alone
     others.postMessage(SIGNED_OUT)
-    forget()
-    const { store } = value
     try {
-      const url = await signOutUrl({ store, redirectUri: `${location.origin}/`, state: SIGNED_OUT })
-      // The family goes with the session, too; the session alone would leave it to the provider to tell them apart.
-      await revokeSignIn({ store }).catch(() => {})
-      location.replace(url)
+      // Going there ends this tab's family, too, as leaving does.
+      location.replace(await signOutUrl({ store: value.store, redirectUri: `${location.origin}/`, state: SIGNED_OUT }))
     } catch (error) {
-      stop('unreachable', `You are signed out here, but not at ${issuer}: ${(error as Error).message}`)
+      leave()
+      stop('half-signed-out', (error as Error).message)
     }
   }
 
   others.addEventListener('message', () => {
     leave()
-    forget()
     clearStorages()
     stop('signed-out')
   })
-  addEventListener('pagehide', () => {
-    leave()
-    forget()
-  })
+  addEventListener('pagehide', () => leave())
   // A page from the back/forward cache has revoked its tokens when it was left.
   addEventListener('pageshow', ({ persisted }) => {
     if (persisted && session.value.state !== 'stopped') void signIn()
@@ -177,17 +186,7 @@ export function openSession(config: Config): SessionControl {
     stop('signed-out')
   } else void signIn()
 
-  return {
-    signIn,
-    refuse() {
-      if (session.value.state !== 'signed-in') return
-      const why = wasAccepted ? 'ended' : 'not-accepted'
-      leave()
-      forget()
-      stop(why)
-    },
-    signOut,
-  }
+  return { signIn, refuse, signOut }
 }
 
 function clearStorages(): void {

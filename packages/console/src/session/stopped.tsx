@@ -3,23 +3,44 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { Button } from '../parts/button.tsx'
 import { Mark } from '../parts/mark.tsx'
-import type { Stop } from './session.ts'
+import { session, type Stop } from './session.ts'
 
-const texts: Record<Stop, { title: string; text: string }> = {
-  'signed-out': { title: 'You are signed out', text: 'In all windows of this browser.' },
-  refused: { title: 'The sign-in did not succeed', text: 'The identity provider sent you back without it.' },
-  'not-begun': {
-    title: 'This sign-in was not begun here',
-    text: 'Somebody came back from a sign-in that this window does not know: by an old link, or from another window.',
+const texts: Record<Stop, { title: string; text: string; button: string }> = {
+  'signed-out': { title: 'You are signed out', text: 'In all windows of this browser.', button: 'Sign in' },
+  'half-signed-out': {
+    title: 'You are signed out here, but not at the identity provider',
+    text: 'It does not answer, and its session goes on: the console opens in this browser without a password. Sign in and out again in a moment.',
+    button: 'Sign in again',
   },
-  unreachable: { title: 'The sign-in was not reached', text: 'Try again in a moment.' },
+  refused: {
+    title: 'The sign-in was refused',
+    text: 'The identity provider sent you back without a sign-in, and gives this reason:',
+    button: 'Sign in again',
+  },
+  'wrong-answer': {
+    title: 'The sign-in did not succeed',
+    text: 'An answer does not fit the sign-in that this window began, so it was not used. If this happens again, the operator of the platform can tell why.',
+    button: 'Sign in again',
+  },
+  'not-begun': {
+    title: 'This window did not begin a sign-in',
+    text: 'You came back from the identity provider by an old link, by the Back button, or from another window.',
+    button: 'Sign in',
+  },
+  unreachable: {
+    title: 'The platform does not answer',
+    text: 'A sign-in needs the API and the identity provider. Try again in a moment.',
+    button: 'Try again',
+  },
   'not-accepted': {
     title: 'The platform does not accept this sign-in',
     text: 'You signed in, but the API refuses it. Its operator can tell why: the two services may not know each other.',
+    button: 'Sign in again',
   },
   ended: {
     title: 'Your session has ended',
-    text: 'It was ended from another device, has expired, or the console was taken away. You come back to this page.',
+    text: 'It was ended elsewhere, it expired, or you may not use the console any more. After signing in you come back to this page.',
+    button: 'Sign in again',
   },
 }
 
@@ -46,13 +67,13 @@ function Card({ title, children }: { title: string; children: ComponentChildren 
 
 /** The end of a session, or of an attempt: what happened, and a way on that the person takes. */
 export function Stopped({ stop, sentence, signIn }: { stop: Stop; sentence: string | undefined; signIn: () => void }) {
-  const { title, text } = texts[stop]
+  const { title, text, button } = texts[stop]
   return (
     <Card title={title}>
       <p class="text-soft">{text}</p>
       {sentence !== undefined && <p class="break-words">{sentence}</p>}
       <Button kind="main" onClick={signIn}>
-        {stop === 'signed-out' ? 'Sign in' : 'Sign in again'}
+        {button}
       </Button>
     </Card>
   )
@@ -60,6 +81,7 @@ export function Stopped({ stop, sentence, signIn }: { stop: Stop; sentence: stri
 
 /** While the person is taken to the provider and back; what takes less than half a second says nothing. */
 export function OnTheWay() {
+  const { value } = session
   const [isShown, show] = useState(false)
   useEffect(() => {
     const timer = setTimeout(() => show(true), 500)
@@ -68,7 +90,7 @@ export function OnTheWay() {
   return (
     <main class={`grid min-h-dvh place-items-center ${isShown ? '' : 'invisible'}`}>
       <p role="status" class="flex items-center gap-2 text-soft">
-        <Mark /> Signing in
+        <Mark /> {value.state === 'on-the-way' && value.to === 'sign-out' ? 'Signing out' : 'Signing in'}
       </p>
     </main>
   )

@@ -9,7 +9,7 @@ import { Button } from '../../parts/button.tsx'
 import { Command, Copy } from '../../parts/copy.tsx'
 import { Empty } from '../../parts/notice.tsx'
 import { Fact, Facts, Page } from '../../parts/page.tsx'
-import { Loaded, Panel } from '../../parts/panel.tsx'
+import { Loaded, Panel, Skeleton } from '../../parts/panel.tsx'
 import { Standing } from '../../parts/standing.tsx'
 import { When } from '../../parts/when.tsx'
 import { useApi } from '../../platform/api.ts'
@@ -55,6 +55,7 @@ function Overview() {
   const isEmpty = newest.data?.total === 0
   // What is sent makes the first deployment, and goes on in the same place.
   if (isEmpty && !isDeploying) deploy(true)
+  const isInUse = !isEmpty && !newest.isPending
   const home = pathOf(organization.slug, application.slug)
   const own = hostnames.data?.items.find(({ type }) => type === 'APP')
   const url = own?.active === true ? own.url : current.data?.url
@@ -109,8 +110,9 @@ function Overview() {
           <DropZone onSending={setSending} />
         </Panel>
       )}
-      {!isEmpty && <Traffic />}
-      {!isEmpty && (
+      {newest.isPending && <Skeleton rows={8} />}
+      {isInUse && <Traffic />}
+      {isInUse && (
         <div class="grid gap-8 lg:grid-cols-2">
           <Panel
             title="Newest deployments"
