@@ -21,7 +21,7 @@ export function bytes(value: number): string {
 
 /** Such as `850 ms`, `4.2 s`, `3 min 20 s`. */
 export function duration(ms: number): string {
-  if (ms < 1_000) return `${Math.round(ms)} ms`
+  if (ms < 1_000) return `${ms < 9.95 ? Number(ms.toFixed(1)) : Math.round(ms)} ms`
   if (ms < 59_950) return `${(ms / 1_000).toFixed(1)} s`
   const seconds = Math.round(ms / 1_000)
   return `${Math.floor(seconds / 60)} min ${seconds % 60} s`

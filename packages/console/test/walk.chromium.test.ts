@@ -139,13 +139,17 @@ describeInChromium('the way from nothing to a page that runs, and back', (open) 
     await hand.press(
       page.getByRole('navigation', { name: 'Parts', exact: true }).getByRole('link', { name: 'Deployments' }),
     )
+    const live = page.getByRole('row').filter({ hasText: 'Live' })
+    const nameOfLive = (): Promise<string> => live.getByRole('link').first().innerText()
+    const second = await nameOfLive()
     await hand.press(button(/^Roll back/))
     await page.getByRole('status').filter({ hasText: 'is live in production' }).waitFor()
-    const live = page.getByRole('row').filter({ hasText: 'Live' })
+    await expect.poll(nameOfLive).not.toBe(second)
     expect(await visit(hand, page, live.getByRole('link', { name: /^Open/ }))).toContain('The first version')
 
     await hand.press(button('Undo'))
     await page.getByRole('status').filter({ hasText: 'again' }).waitFor()
+    await expect.poll(nameOfLive).toBe(second)
     expect(await visit(hand, page, live.getByRole('link', { name: /^Open/ }))).toContain('The second version')
     expect(faults).toEqual([])
     await context.close()

@@ -1,13 +1,4 @@
-import {
-  type BuildLog,
-  type Deployment,
-  follow,
-  getDeployment,
-  listBuildLogs,
-  needsSignIn,
-  pagesOf,
-  streamBuildLog,
-} from '@platform/sdk'
+import { type BuildLog, type Deployment, follow, listBuildLogs, needsSignIn, streamBuildLog } from '@platform/sdk'
 import { useQueryClient } from '@tanstack/preact-query'
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { usePlatform } from '../platform/api.ts'
@@ -33,8 +24,14 @@ const lineOf = ({ id, createdAt, type, message }: BuildLog): LogLine => ({
   text: message,
 })
 
-/** The build log of a deployment: what there is, by pages, and then by a stream for as long as it is under way. */
-export function useBuildLog({ id, applicationId }: Pick<Deployment, 'id' | 'applicationId'>): ReadLog {
+/**
+ * The build log of a deployment: what there is, by pages, and then by a stream for as long as it is under way. isLive: whether it is. When that
+ * ends, what came last is read, whatever the stream has said.
+ */
+export function useBuildLog(
+  { id, applicationId }: Pick<Deployment, 'id' | 'applicationId'>,
+  { isLive }: { isLive: boolean },
+): ReadLog {
   const platform = usePlatform()
   const cache = useQueryClient()
   const lines = useMemo(() => new LogLines(), [id])
@@ -44,43 +41,46 @@ export function useBuildLog({ id, applicationId }: Pick<Deployment, 'id' | 'appl
   useEffect(() => {
     const leaving = new AbortController()
     const isStale = (): unknown => cache.invalidateQueries({ queryKey: ofApplication(applicationId) })
-    /** Reads what comes after the lines that are there. */
+    /** Reads what comes after the lines that are there; what is read is shown at once. */
     const catchUp = async (signal: AbortSignal): Promise<void> => {
-      const after = lines.lastAt
-      const params = { id, limit: PAGE, ...(after !== undefined && { 'createdAt[gt]': after }) }
-      for await (const { items } of pagesOf(listBuildLogs, platform, params, { signal }))
+      for (;;) {
+        const after = lines.lastAt
+        const params = { id, limit: PAGE, ...(after !== undefined && { 'createdAt[gt]': after }) }
+        const { items } = await listBuildLogs(platform, params, { signal })
         lines.append(items.map(lineOf))
-      setRead(true)
-    }
-    let status: string | undefined
-    const changed = (now: string): void => {
-      if (status !== undefined && status !== now) isStale()
-      status = now
+        setRead(true)
+        if (items.length < PAGE) return
+      }
     }
     const source: LiveSource = {
       async follow({ signal, onState, onBeat }) {
         await catchUp(signal)
+        let status: string | undefined
         const options = { signal, onState, onBeat, lastEventId: lines.lastId }
-        for await (const event of follow(streamBuildLog, platform, { id }, options))
+        for await (const event of follow(streamBuildLog, platform, { id }, options)) {
           if (event.event === 'log') lines.append([lineOf(event.data)])
-          else if (event.event === 'status') changed(event.data.status)
+          if (event.event !== 'status') continue
+          if (status !== undefined) isStale()
+          ;({ status } = event.data)
+        }
         isStale()
       },
       async poll(signal) {
-        // Asked first, so that no line before the end is missed.
-        const { status: now } = await getDeployment(platform, { id }, { signal })
         await catchUp(signal)
-        changed(now)
-        return now === 'ACTIVE' || now === 'FAILED'
+        // Whoever shows the deployment sees when it has ended.
+        isStale()
+        return false
       },
     }
     setError(undefined)
-    keepLive(source, leaving.signal).catch((failure: Error) => {
+    const read = isLive ? keepLive(source, leaving.signal) : catchUp(leaving.signal)
+    read.catch((failure: Error) => {
+      if (leaving.signal.aborted) return
       // The cache tells the session.
       if (needsSignIn(failure)) isStale()
       setError(failure)
     })
     return () => leaving.abort()
-  }, [platform, cache, lines, id, applicationId, attempt])
+  }, [platform, cache, lines, id, applicationId, isLive, attempt])
   return { lines, isRead, error, again: () => setAttempt(attempt + 1) }
 }

@@ -222,7 +222,7 @@ function takeSequence(pieces: Pieces, text: string, from: number): number | unde
   return found?.[0].length
 }
 
-export interface Escapes {
+interface Escapes {
   pieces: Piece[]
   /** Whether there was more than charactersMax. */
   isCut: boolean

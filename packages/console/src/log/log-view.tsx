@@ -4,7 +4,6 @@ import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } fr
 import { number as figure } from '../words.ts'
 import { LogBar } from './log-bar.tsx'
 import type { LogLines } from './lines.ts'
-import { isGap } from './lines.ts'
 import { END_PX } from './place.ts'
 import { Row } from './row.tsx'
 import { LogViewing } from './viewing.ts'
@@ -13,10 +12,7 @@ import { WholeLine } from './whole-line.tsx'
 /** Elements that all rows together may take; the page around them has the rest of 2,000. */
 const ELEMENTS_MAX = 1_400
 /** Elements of a row without colours, links and matches. */
-const ROW_ELEMENTS = 6
-/** Upper bound of what a row shows, in characters: the spacer never gets narrower, or scrolling sideways would jump. */
-const charactersOf = (text: string): number => Math.min(text.length, 4_096) + 40
-
+const ROW_ELEMENTS = 7
 /** Returns a function that renders the component before the next paint, however often it is called until then. */
 function useFrameRender(): () => void {
   const [, setFrame] = useState(0)
@@ -76,7 +72,14 @@ function useScroll(viewing: LogViewing, region: RefObject<HTMLElement>): void {
 
 function Rows({ viewing }: { viewing: LogViewing }) {
   const { lines, place, search } = viewing
-  const widest = useRef(0)
+  const spacer = useRef<HTMLDivElement>(null)
+  const block = useRef<HTMLDivElement>(null)
+  // The spacer never gets narrower: what was scrolled sideways would jump when a long line leaves.
+  useLayoutEffect(() => {
+    if (!spacer.current || !block.current) return
+    const { offsetWidth } = block.current
+    if (offsetWidth > spacer.current.offsetWidth) spacer.current.style.minWidth = `${offsetWidth}px`
+  })
   const { first, end } = place.drawn
   const digits = Math.max(4, String(lines.numberOf(place.size)).length)
   const elementsMax = Math.max(4, Math.floor(ELEMENTS_MAX / place.drawnMax) - ROW_ELEMENTS)
@@ -85,7 +88,6 @@ function Rows({ viewing }: { viewing: LogViewing }) {
     const row = lines.row(index)
     if (!row) break
     const number = lines.numberOf(index)
-    if (!isGap(row)) widest.current = Math.max(widest.current, charactersOf(row.text))
     rows.push(
       <Row
         key={index}
@@ -101,8 +103,8 @@ function Rows({ viewing }: { viewing: LogViewing }) {
     )
   }
   return (
-    <div class="relative" style={{ height: `${place.size * place.rowHeight}px`, minWidth: `${widest.current}ch` }}>
-      <div class="absolute w-max min-w-full" style={{ top: `${first * place.rowHeight}px` }}>
+    <div ref={spacer} class="relative" style={{ height: `${place.size * place.rowHeight}px` }}>
+      <div ref={block} class="absolute w-max min-w-full" style={{ top: `${first * place.rowHeight}px` }}>
         {rows}
       </div>
     </div>
@@ -128,7 +130,7 @@ function Pill({ viewing: { place }, onPress }: { viewing: LogViewing; onPress: (
  * The lines of a log, of which only those in view are in the page, with a field to find text in all of them.
  *
  * isLive: whether more lines may come; if so, the view opens at the end and follows it. An address with `#L123` opens at that line.
- * label: what is shown, such as `Build log`. fileName: of the text file that it can be saved as.
+ * label: what is shown, such as `Build log`. fileName: of the text file that it can be saved as. Another log wants another key.
  */
 export function LogView({
   lines,

@@ -46,11 +46,11 @@ function SegmentView({
   return own === undefined ? <>{marked}</> : <span class={own}>{marked}</span>
 }
 
-/** What a line is called whose text does not fit into its row; undefined if it does. */
+/** How much there is of a line whose text does not fit into its row; undefined if it does. */
 function wholeText(text: string, isCut: boolean): string | undefined {
-  if (isCut) return `Show whole (${bytes(text.length)})`
+  if (isCut) return bytes(text.length)
   const lines = text.trimEnd().split('\n').length
-  return lines > 1 ? `Show whole (${counted(lines, 'line')})` : undefined
+  return lines > 1 ? counted(lines, 'line') : undefined
 }
 
 const textOf = (pieces: readonly Piece[]): string => pieces.map((piece) => piece.text).join('')
@@ -133,10 +133,10 @@ function LineRow({
         {whole !== undefined && (
           <button
             type="button"
-            class="sticky end-2 shrink-0 rounded-badge bg-surface px-2 text-accent underline select-none"
+            class="sticky end-0 shrink-0 bg-surface px-2 text-accent underline select-none"
             onClick={() => viewing.showWhole({ line, number })}
           >
-            {whole}
+            Show whole<span class="max-sm:hidden"> ({whole})</span>
           </button>
         )}
       </div>

@@ -8,12 +8,12 @@ interface Series {
   colour: 1 | 2 | 3 | 4
 }
 
-const WIDTH = 720
-const HEIGHT = 160
-const LEFT = 56
-const RIGHT = 72
-const TOP = 8
-const BOTTOM = 24
+const WIDTH = 600
+const HEIGHT = 144
+/** Above the highest value and below the lowest, for the lines' own width. */
+const EDGE = 8
+/** Between two labels, at least. */
+const LABEL = 16
 
 const strokes = { 1: 'stroke-series-1', 2: 'stroke-series-2', 3: 'stroke-series-3', 4: 'stroke-series-4' } as const
 const fills = { 1: 'fill-series-1', 2: 'fill-series-2', 3: 'fill-series-3', 4: 'fill-series-4' } as const
@@ -46,8 +46,8 @@ export function Chart({
   const [chosen, choose] = useState<number>()
   const max = niceMax(Math.max(0, ...series.flatMap(({ values }) => values.map((value) => value ?? 0))))
   const last = Math.max(1, times.length - 1)
-  const x = (at: number): number => LEFT + (at / last) * (WIDTH - LEFT - RIGHT)
-  const y = (value: number): number => TOP + (1 - value / max) * (HEIGHT - TOP - BOTTOM)
+  const x = (at: number): number => (at / last) * WIDTH
+  const y = (value: number): number => EDGE + (1 - value / max) * (HEIGHT - 2 * EDGE)
   const at = chosen === undefined ? undefined : Math.min(chosen, times.length - 1)
   const move = (by: number): void => choose(Math.min(times.length - 1, Math.max(0, (at ?? times.length - 1) + by)))
   const onKeyDown = (event: KeyboardEvent): void => {
@@ -58,76 +58,80 @@ export function Chart({
   }
   const onPointerMove = (event: PointerEvent): void => {
     const box = (event.currentTarget as SVGElement).getBoundingClientRect()
-    const share = (((event.clientX - box.left) / box.width) * WIDTH - LEFT) / (WIDTH - LEFT - RIGHT)
+    const share = (event.clientX - box.left) / box.width
     choose(Math.min(times.length - 1, Math.max(0, Math.round(share * last))))
   }
   /** Labels at the lines' ends, pushed apart where they would cover each other. */
   const ends = series
     .map(({ name, values, colour }) => ({ name, colour, top: y(values.findLast((value) => value !== null) ?? 0) }))
     .sort((a, b) => a.top - b.top)
-  ends.forEach((end, n) => (end.top = Math.max(end.top, (ends[n - 1]?.top ?? -14) + 14)))
+  ends.forEach((end, n) => (end.top = Math.max(end.top, (ends[n - 1]?.top ?? -LABEL) + LABEL)))
   return (
     <div>
-      <svg
-        class="h-40 w-full touch-pan-y overflow-visible font-sans text-note"
-        viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
-        preserveAspectRatio="none"
-        tabIndex={0}
-        role="img"
-        aria-label={`${label}. Arrow keys go through its values.`}
-        aria-describedby={id}
-        onKeyDown={onKeyDown}
-        onPointerMove={onPointerMove}
-        onPointerLeave={() => choose(undefined)}
-        onBlur={() => choose(undefined)}
-      >
-        {[0, 0.5, 1].map((share) => (
-          <g key={share}>
+      <div class="flex h-36 gap-2 text-note text-soft">
+        <div class="relative w-12 shrink-0 tabular-nums" aria-hidden="true">
+          {[0, 0.5, 1].map((share) => (
+            <span
+              key={share}
+              class="absolute end-0 -translate-y-1/2 whitespace-nowrap"
+              style={{ top: `${(y(share * max) / HEIGHT) * 100}%` }}
+            >
+              {showValue(share * max)}
+            </span>
+          ))}
+        </div>
+        <svg
+          class="h-full min-w-0 grow touch-pan-y"
+          viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+          preserveAspectRatio="none"
+          tabIndex={0}
+          role="img"
+          aria-label={`${label}. Arrow keys go through its values.`}
+          aria-describedby={id}
+          onKeyDown={onKeyDown}
+          onPointerMove={onPointerMove}
+          onPointerLeave={() => choose(undefined)}
+          onBlur={() => choose(undefined)}
+        >
+          {[0, 0.5, 1].map((share) => (
             <path
+              key={share}
               class="stroke-line"
               vector-effect="non-scaling-stroke"
-              d={`M${LEFT} ${y(share * max)}H${WIDTH - RIGHT}`}
+              d={`M0 ${y(share * max)}H${WIDTH}`}
             />
-          </g>
-        ))}
-        {at !== undefined && (
-          <path class="stroke-edge" vector-effect="non-scaling-stroke" d={`M${x(at)} ${TOP}V${HEIGHT - BOTTOM}`} />
-        )}
-        {series.map(({ name, values, colour }) => (
-          <path
-            key={name}
-            class={`fill-none ${strokes[colour]}`}
-            stroke-width="1.5"
-            stroke-linejoin="round"
-            vector-effect="non-scaling-stroke"
-            d={lineOf(values, x, y)}
-          />
-        ))}
-      </svg>
-      <div class="relative -mt-40 h-40" aria-hidden="true">
-        {[0, 0.5, 1].map((share) => (
-          <span
-            key={share}
-            class="absolute start-0 -translate-y-1/2 text-end text-note text-soft tabular-nums"
-            style={{ top: `${(y(share * max) / HEIGHT) * 100}%`, width: `${(LEFT / WIDTH) * 100 - 1}%` }}
-          >
-            {showValue(share * max)}
-          </span>
-        ))}
-        {ends.map(({ name, colour, top }) => (
-          <span
-            key={name}
-            class="absolute inline-flex -translate-y-1/2 items-center gap-1 ps-2 text-note text-soft"
-            style={{ top: `${(top / HEIGHT) * 100}%`, left: `${((WIDTH - RIGHT) / WIDTH) * 100}%` }}
-          >
-            <svg class={`size-2 ${fills[colour]}`} viewBox="0 0 8 8">
-              <circle cx="4" cy="4" r="4" />
-            </svg>
-            {name}
-          </span>
-        ))}
+          ))}
+          {at !== undefined && (
+            <path class="stroke-edge" vector-effect="non-scaling-stroke" d={`M${x(at)} 0V${HEIGHT}`} />
+          )}
+          {series.map(({ name, values, colour }) => (
+            <path
+              key={name}
+              class={`fill-none ${strokes[colour]}`}
+              stroke-width="2"
+              stroke-linejoin="round"
+              stroke-linecap="round"
+              vector-effect="non-scaling-stroke"
+              d={lineOf(values, x, y)}
+            />
+          ))}
+        </svg>
+        <div class="relative w-20 shrink-0" aria-hidden="true">
+          {ends.map(({ name, colour, top }) => (
+            <span
+              key={name}
+              class="absolute inline-flex -translate-y-1/2 items-center gap-1 whitespace-nowrap"
+              style={{ top: `${(top / HEIGHT) * 100}%` }}
+            >
+              <svg class={`size-2 ${fills[colour]}`} viewBox="0 0 8 8">
+                <circle cx="4" cy="4" r="4" />
+              </svg>
+              {name}
+            </span>
+          ))}
+        </div>
       </div>
-      <output id={id} class="block min-h-5 text-note text-soft tabular-nums">
+      <output id={id} class="mt-1 block min-h-5 ps-14 text-note text-soft tabular-nums">
         {at === undefined
           ? times.length > 0 && `${showTime(times[0] as Date)} – ${showTime(times.at(-1) as Date)}`
           : `${showTime(times[at] as Date)} · ${series

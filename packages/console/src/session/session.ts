@@ -96,13 +96,14 @@ export function openSession(config: Config): SessionControl {
     session.value = { state: 'stopped', stop: why, sentence }
   }
 
-  const watchedFetch: typeof fetch = async (input, init) => {
-    const answer = await fetch(input, init)
-    heard(answer.status)
-    const { origin } = new URL(answer.url)
-    if (answer.ok && origin === new URL(apiUrl).origin) wasAccepted = true
-    // A person who may not use the console any more is answered 400, as by no endpoint of the API: calls would go on failing.
-    if (origin === new URL(issuer).origin && (answer.status === 400 || answer.status === 401)) refuse()
+  async function watchedFetch(url: string, init: RequestInit): Promise<Response> {
+    const answer = await fetch(url, init)
+    const { status, ok } = answer
+    heard(status)
+    const { origin } = new URL(url)
+    if (ok && origin === new URL(apiUrl).origin) wasAccepted = true
+    // To the SDK the sign-in has not ended where the person may not use the console any more (400): calls would go on failing.
+    if ((status === 400 || status === 401) && origin === new URL(issuer).origin) refuse()
     return answer
   }
 

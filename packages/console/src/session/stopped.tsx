@@ -6,7 +6,7 @@ import { Mark } from '../parts/mark.tsx'
 import { session, type Stop } from './session.ts'
 
 const texts: Record<Stop, { title: string; text: string; button: string }> = {
-  'signed-out': { title: 'You are signed out', text: 'In all windows of this browser.', button: 'Sign in' },
+  'signed-out': { title: 'You are signed out', text: 'So is every other window of this browser.', button: 'Sign in' },
   'half-signed-out': {
     title: 'You are signed out here, but not at the identity provider',
     text: 'It does not answer, and its session goes on: the console opens in this browser without a password. Sign in and out again in a moment.',
@@ -14,7 +14,7 @@ const texts: Record<Stop, { title: string; text: string; button: string }> = {
   },
   refused: {
     title: 'The sign-in was refused',
-    text: 'The identity provider sent you back without a sign-in, and gives this reason:',
+    text: 'The identity provider gives this reason:',
     button: 'Sign in again',
   },
   'wrong-answer': {

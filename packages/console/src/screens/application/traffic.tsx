@@ -87,7 +87,7 @@ function Figures({ summary, span }: { summary: RequestSummary; span: Span }) {
   const errors = groups.reduce((sum, { value, requests }) => sum + (value?.startsWith('5') ? requests : 0), 0)
   const filled = filledOf(summary)
   const times = filled.map(({ at }) => at)
-  const showTime = span === '7d' ? dateTime : clock
+  const showTime = span === '1h' ? clock : dateTime
   const valuesOf = (member: 'p50Ms' | 'p95Ms') => filled.map(({ entry }) => entry?.[member] ?? null)
   return (
     <div class="flex flex-col gap-6">

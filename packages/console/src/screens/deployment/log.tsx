@@ -7,17 +7,13 @@ import { isUnderWay } from '../../words.ts'
 
 /** What the build printed. */
 export function Log({ deployment }: { deployment: Deployment }) {
-  const { lines, isRead, error, again } = useBuildLog(deployment)
+  const isLive = isUnderWay(deployment)
+  const { lines, isRead, error, again } = useBuildLog(deployment, { isLive })
   return (
     <Guard>
       {error && <Failure error={error} again={again} isStale={isRead} />}
       {isRead ? (
-        <LogView
-          lines={lines}
-          isLive={isUnderWay(deployment)}
-          label="Build log"
-          fileName={`build-${deployment.id}.txt`}
-        />
+        <LogView lines={lines} isLive={isLive} label="Build log" fileName={`build-${deployment.id}.txt`} />
       ) : (
         !error && <Skeleton rows={10} />
       )}
