@@ -226,6 +226,7 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
       objectsDomain: config.OBJECTS_DOMAIN ?? `objects.localhost:${config.EDGE_PORT}`,
       s3Domain: config.S3_DOMAIN,
       s3Region: config.S3_REGION,
+      consoleUrl: config.CONSOLE_URL,
       consoleClientIds: new Set(config.CONSOLE_CLIENT_IDS),
       corsOrigins: new Set([...config.CORS_ORIGINS, ...(config.CONSOLE_URL === undefined ? [] : [config.CONSOLE_URL])]),
       document: encodedContent(

@@ -170,6 +170,8 @@ export interface Deps {
   docsClientId: string | undefined
   /** The folder of the clients that can be downloaded; undefined: none can. */
   clientsFolder: string | undefined
+  /** The origin of the web console; undefined: there is none. */
+  consoleUrl: string | undefined
   /** OAuth clients that count as the console (D6). */
   consoleClientIds: ReadonlySet<string>
   /** Origins whose pages may read answers. */

@@ -81,7 +81,7 @@ export function Chart({
           ))}
         </div>
         <svg
-          class="h-full min-w-0 grow touch-pan-y"
+          class="h-full w-0 grow touch-pan-y overflow-visible"
           viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
           preserveAspectRatio="none"
           tabIndex={0}
@@ -149,8 +149,8 @@ function lineOf(values: readonly (number | null)[], x: (at: number) => number, y
   values.forEach((value, at) => {
     if (value !== null) {
       path += `${isDrawing ? 'L' : 'M'}${x(at).toFixed(1)} ${y(value).toFixed(1)}`
-      // A value without neighbours is a dot.
-      if (!isDrawing && values[at + 1] == null) path += 'h0.01'
+      // A value without neighbours would be a dot that nobody sees.
+      if (!isDrawing && values[at + 1] == null) path += 'm-4 0h8'
     }
     isDrawing = value !== null
   })

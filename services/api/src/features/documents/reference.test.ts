@@ -108,6 +108,14 @@ describe('without a browser', () => {
     expect(text).toContain(`<title>${platformName} API reference</title>`)
   })
 
+  test('where there is a console, the mark leads there', async () => {
+    const consoleUrl = 'http://localhost:4444'
+    const another = await startPlatform({ env: { CONSOLE_URL: consoleUrl } })
+    const { text } = await another.call(null, 'GET /docs')
+    expect(text).toContain(`<a href="${consoleUrl}/">`)
+    await another.close()
+  })
+
   test('the first page of the reference shows a request in curl, JavaScript and the SDK: each gets the answer beside it', async () => {
     const { token } = await newOwner(platform)
     const [, curl = '', javascript = '', sdk = '', answer = '', error = ''] = await codeBlocks(platform)

@@ -11,14 +11,14 @@ import { throttleAddress, type Exchange, header, type Reply } from '../../http/e
 import { renderFirstPage } from './first-page.ts'
 import { referenceAssets } from './reference-assets.ts'
 
-type PageDeps = Pick<Deps, 'publicUrl' | 'idpUrl' | 'docsClientId' | 'clientsFolder'>
+type PageDeps = Pick<Deps, 'publicUrl' | 'idpUrl' | 'consoleUrl' | 'docsClientId' | 'clientsFolder'>
 
 /**
  * The reference page. It loads everything from this origin, and its policy enforces that. Style elements and the style sheet
  * carry the page's nonce, and Vue sets style attributes.
  */
 async function describePage(deps: PageDeps): Promise<{ page: string; policy: string }> {
-  const { publicUrl, idpUrl, docsClientId } = deps
+  const { publicUrl, idpUrl, consoleUrl, docsClientId } = deps
   const assets = await referenceAssets()
   const nonce = randomBytes(16).toString('base64')
   const assetPath = (asset: { name: string }) => `/docs/assets/${asset.name}`
@@ -45,7 +45,7 @@ async function describePage(deps: PageDeps): Promise<{ page: string; policy: str
       </head>
       <body>
         <nav class="bar" aria-label="${platformName}">
-          <a href="${idpUrl}/">${raw(markSvg)} ${platformName}</a>
+          <a href="${consoleUrl ?? idpUrl}/">${raw(markSvg)} ${platformName}</a>
           <span>API reference</span>
         </nav>
         ${renderFirstPage(deps)}

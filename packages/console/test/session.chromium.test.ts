@@ -1,0 +1,575 @@
+import { randomUUID } from 'node:crypto'
+import { everyScope, type Person, type TestPlatform } from '@platform/testing/platform'
+import { describeInChromium } from '@platform/testkit/chromium'
+import { and, eq, isNull } from 'drizzle-orm'
+import type { BrowserContext, Page, Route } from 'playwright-core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { members } from '../../../services/api/src/features/organizations/table.ts'
+import { disableClient } from '../../../services/idp/src/features/access/disable-client.ts'
+import { signOutEverywhere } from '../../../services/idp/src/features/access/end-access.ts'
+import { setClientPolicy } from '../../../services/idp/src/features/clients/clients.ts'
+import { clients } from '../../../services/idp/src/features/clients/table.ts'
+import { refreshFamilies } from '../../../services/idp/src/features/refresh/table.ts'
+import { giveCredentials, openSignedIn, startWithConsole, watch } from './console.ts'
+
+/** Access tokens last 300 s. */
+const TOKEN_MS = 300_000
+
+describeInChromium('the session of the console', (open) => {
+  let platform: TestPlatform
+  let clientId: string
+  beforeAll(async () => {
+    platform = await startWithConsole()
+    const config = await fetch(`${platform.consoleUrl}/config.json`)
+    clientId = ((await config.json()) as { clientId: string }).clientId
+  })
+  afterAll(() => platform.close())
+
+  /** A browser of somebody's own, and what goes wrong in it. */
+  async function openConsole() {
+    const { context, page } = await open()
+    const seen = await watch(context, platform)
+    return { context, page, seen }
+  }
+
+  interface Owner extends Person {
+    organizationId: string
+    /** The address of an organization that is the person's, and of its application. */
+    organizationPath: string
+    applicationPath: string
+  }
+
+  async function newOwner(): Promise<Owner> {
+    const person = await platform.person()
+    const token = await person.token(everyScope)
+    const name = `Org ${randomUUID()}`
+    const { body: organization } = await platform.call(token, 'POST /organizations', { name })
+    await platform.call(token, 'POST /applications', { organizationId: organization.id, name: 'Shop' })
+    const organizationPath = `/${organization.slug}`
+    return { ...person, organizationId: organization.id, organizationPath, applicationPath: `${organizationPath}/shop` }
+  }
+
+  /** The families of refresh tokens that the console holds for a person, as the provider counts them. */
+  const liveFamilies = ({ userId }: Person): Promise<number> =>
+    platform.idp.db.$count(
+      refreshFamilies,
+      and(
+        eq(refreshFamilies.userId, userId),
+        eq(refreshFamilies.clientId, clientId),
+        isNull(refreshFamilies.revokedAt),
+      ),
+    )
+
+  /** Waits until somebody who is signed in sees a page of the console at this address. */
+  async function seeScreen(page: Page, path: string): Promise<void> {
+    await page.locator('#main h1').waitFor()
+    expect(page.url()).toBe(platform.consoleUrl + path)
+  }
+
+  /** Waits for a page that says why nobody is signed in; returns its one button. */
+  async function seeStop(page: Page, title: string) {
+    await page.getByRole('heading', { level: 1, name: title, exact: true }).waitFor()
+    expect(await page.getByRole('button').count()).toBe(1)
+    return page.getByRole('button')
+  }
+
+  const isAuthorize = (url: URL): boolean => url.origin === platform.idpUrl && url.pathname === '/oauth2/authorize'
+  const isToken = (url: URL): boolean => url.origin === platform.idpUrl && url.pathname === '/oauth2/token'
+  const isApi = (url: URL): boolean => url.origin === platform.apiUrl
+
+  /** How often windows of a context were sent to the provider from here on, by the console. */
+  function countAttempts(context: BrowserContext): { attempts: number } {
+    const count = { attempts: 0 }
+    context.on('request', (request) => {
+      const isBegun = request.isNavigationRequest() && request.redirectedFrom() === null
+      if (isBegun && isAuthorize(new URL(request.url()))) count.attempts++
+    })
+    return count
+  }
+
+  /** Does something in a page whenever it is on its way to the provider, before it is let go. */
+  const onTheWay = (page: Page, work: () => Promise<unknown>): Promise<unknown> =>
+    page.route(isAuthorize, async (route) => {
+      await work()
+      await route.continue()
+    })
+
+  /** Changes the sign-in that a page keeps while the person is away. */
+  const changeKept = (page: Page, change: { path?: string; state?: string }): Promise<void> =>
+    page.evaluate(({ path, state }) => {
+      const kept = JSON.parse(sessionStorage.getItem('sign-in') ?? '')
+      if (path !== undefined) kept.path = path
+      if (state !== undefined) kept.begun.state = state
+      sessionStorage.setItem('sign-in', JSON.stringify(kept))
+    }, change)
+
+  /** Holds the provider's answers with tokens, which it has given, until they are let go. */
+  async function holdTokens(context: BrowserContext) {
+    const { promise: isLetGo, resolve: letGo } = Promise.withResolvers<void>()
+    const held = { answers: 0, letGo }
+    await context.route(isToken, async (route) => {
+      const response = await route.fetch()
+      held.answers++
+      await isLetGo
+      // The window may be gone by now.
+      await route.fulfill({ response }).catch(() => {})
+    })
+    return held
+  }
+
+  /** What a page's origin keeps in the browser. */
+  const keptIn = (page: Page) =>
+    page.evaluate(async () => ({
+      local: { ...localStorage },
+      session: { ...sessionStorage },
+      cookie: document.cookie,
+      databases: await indexedDB.databases(),
+      caches: await caches.keys(),
+      workers: (await navigator.serviceWorker.getRegistrations()).length,
+      name: window.name,
+      state: history.state as unknown,
+    }))
+
+  const nothing = { session: {}, cookie: '', databases: [], caches: [], workers: 0, name: '', state: null }
+
+  test('a browser keeps no token and no cookie of the console', async () => {
+    const ana = await newOwner()
+    const { context, page, seen } = await openConsole()
+    const tokens: string[] = []
+    const cookies: Promise<string | null>[] = []
+    context.on('response', (response) => {
+      const url = new URL(response.url())
+      if (url.origin === platform.consoleUrl) cookies.push(response.headerValue('set-cookie'))
+    })
+    await page.route(isToken, async (route) => {
+      const response = await route.fetch()
+      const body = (await response.json()) as Record<string, string>
+      tokens.push(...['access_token', 'refresh_token', 'id_token'].map((name) => body[name] ?? ''))
+      await route.fulfill({ response })
+    })
+    await openSignedIn(page, platform, ana, ana.applicationPath)
+    await seeScreen(page, ana.applicationPath)
+    expect(await keptIn(page)).toEqual({ ...nothing, local: { 'last-organization': ana.organizationPath.slice(1) } })
+    expect(tokens.filter((token) => token.length > 100)).toHaveLength(3)
+    const everything = JSON.stringify([await context.storageState({ indexedDB: true }), page.url()])
+    for (const token of tokens) expect(everything).not.toContain(token)
+    expect(cookies.length).toBeGreaterThan(2)
+    expect((await Promise.all(cookies)).filter((cookie) => cookie !== null)).toEqual([])
+    expect(seen.faults).toEqual([])
+  })
+
+  test('a window on its way to the provider keeps the sign-in alone, without a token', async () => {
+    const ana = await newOwner()
+    const { page, seen } = await openConsole()
+    const kept: Awaited<ReturnType<typeof keptIn>>[] = []
+    await openSignedIn(page, platform, ana, ana.organizationPath)
+    await seeScreen(page, ana.organizationPath)
+    await onTheWay(page, async () => kept.push(await keptIn(page)))
+    await page.reload()
+    await seeScreen(page, ana.organizationPath)
+    expect(kept).toEqual([
+      {
+        ...nothing,
+        local: { 'last-organization': ana.organizationPath.slice(1) },
+        session: { 'sign-in': expect.any(String) as string },
+      },
+    ])
+    const { begun, path } = JSON.parse(kept[0]?.session['sign-in'] ?? '') as { begun: object; path: string }
+    expect(path).toBe(ana.organizationPath)
+    expect(Object.keys(begun).sort()).toEqual([
+      'baseUrl',
+      'clientId',
+      'issuer',
+      'redirectUri',
+      'state',
+      'url',
+      'verifier',
+    ])
+    expect(seen.faults).toEqual([])
+  })
+
+  test('a reload comes back to the same address without a click, to one family of refresh tokens and no further entry of the history', async () => {
+    const ana = await newOwner()
+    const { page, seen } = await openConsole()
+    const address = `${ana.applicationPath}?range=7d&x=%2F#requests`
+    await openSignedIn(page, platform, ana, address)
+    await seeScreen(page, address)
+    expect(await liveFamilies(ana)).toBe(1)
+    const entries = await page.evaluate(() => history.length)
+    for (const _ of [1, 2]) {
+      await page.reload()
+      await seeScreen(page, address)
+    }
+    await expect.poll(() => liveFamilies(ana)).toBe(1)
+    expect(await page.evaluate(() => history.length)).toBe(entries)
+    expect(seen.faults).toEqual([])
+  })
+
+  test('three reloads before the page stands end signed in at the same address', async () => {
+    const ana = await newOwner()
+    const { page, seen } = await openConsole()
+    await openSignedIn(page, platform, ana, ana.applicationPath)
+    await seeScreen(page, ana.applicationPath)
+    for (const _ of [1, 2, 3]) await page.reload({ waitUntil: 'commit' })
+    await seeScreen(page, ana.applicationPath)
+    expect(seen.faults).toEqual([])
+  })
+
+  test('a reload while the tokens are on their way ends signed in at the same address', async () => {
+    const ana = await newOwner()
+    const { context, page, seen } = await openConsole()
+    await openSignedIn(page, platform, ana, ana.applicationPath)
+    const held = await holdTokens(context)
+    await page.reload()
+    await expect.poll(() => held.answers).toBe(1)
+    await page.reload()
+    await expect.poll(() => held.answers).toBe(2)
+    held.letGo()
+    await seeScreen(page, ana.applicationPath)
+    expect(seen.faults).toEqual([])
+  })
+
+  test('closing one of three windows that renew their tokens leaves the other two signed in', async () => {
+    const ana = await newOwner()
+    const { context, page, seen } = await openConsole()
+    await openSignedIn(page, platform, ana, ana.organizationPath)
+    const others = [await context.newPage(), await context.newPage()]
+    for (const other of others) await other.goto(platform.consoleUrl + ana.organizationPath)
+    const link = (of: Page) => of.getByRole('link', { name: 'Shop', exact: true })
+    for (const each of [page, ...others]) await link(each).waitFor()
+    expect(await liveFamilies(ana)).toBe(3)
+    platform.clock.advance(TOKEN_MS + 1_000)
+    const held = await holdTokens(context)
+    for (const each of [page, ...others]) await link(each).click()
+    await expect.poll(() => held.answers).toBe(3)
+    await page.close({ runBeforeUnload: true })
+    await expect.poll(() => liveFamilies(ana)).toBe(2)
+    held.letGo()
+    for (const other of others) await seeScreen(other, ana.applicationPath)
+    // Renewed once more, with what the held answers brought.
+    platform.clock.advance(TOKEN_MS + 1_000)
+    for (const other of others) {
+      await other.getByRole('link', { name: 'Deployments', exact: true }).click()
+      await seeScreen(other, `${ana.applicationPath}/deployments`)
+      await other.getByText('No deployments yet').waitFor()
+    }
+    expect(await liveFamilies(ana)).toBe(2)
+    expect(seen.faults).toEqual([])
+  })
+
+  test('a window that another one opened, with a copy of what it kept, signs in by itself, and both go on', async () => {
+    const ana = await newOwner()
+    const { context, page, seen } = await openConsole()
+    await openSignedIn(page, platform, ana, ana.organizationPath)
+    await seeScreen(page, ana.organizationPath)
+    // Each window on its way has a copy made of it.
+    const copied = context.waitForEvent('page')
+    await page.route(
+      isAuthorize,
+      async (route) => {
+        await page.evaluate(() => void open(location.href))
+        await (await copied).locator('#main h1').waitFor()
+        await route.continue()
+      },
+      { times: 1 },
+    )
+    await page.reload()
+    await seeScreen(page, ana.organizationPath)
+    await seeScreen(await copied, ana.organizationPath)
+    expect(await liveFamilies(ana)).toBe(2)
+    platform.clock.advance(TOKEN_MS + 1_000)
+    for (const each of [page, await copied]) {
+      await each.getByRole('link', { name: 'Shop', exact: true }).click()
+      await seeScreen(each, ana.applicationPath)
+    }
+    expect(seen.faults).toEqual([])
+  })
+
+  test('a window that was duplicated at the provider, and its original, both sign in', async () => {
+    const ana = await newOwner()
+    const { context, page, seen } = await openConsole()
+    let kept = ''
+    await onTheWay(page, async () => (kept = await page.evaluate(() => sessionStorage.getItem('sign-in') ?? '')))
+    await page.goto(platform.consoleUrl + ana.organizationPath)
+    await page.getByLabel('Email').waitFor()
+    // As browsers duplicate: the address, and a copy of what each origin keeps in the window.
+    const copy = await context.newPage()
+    await copy.goto(`${platform.consoleUrl}/config.json`)
+    await copy.evaluate((kept) => sessionStorage.setItem('sign-in', kept), kept)
+    await copy.goto((JSON.parse(kept) as { begun: { url: string } }).begun.url)
+    for (const each of [copy, page]) {
+      await giveCredentials(each, ana)
+      await seeScreen(each, ana.organizationPath)
+    }
+    expect(await liveFamilies(ana)).toBe(2)
+    expect(seen.faults).toEqual([])
+  })
+
+  test('a session that was ended elsewhere ends on a page that says so, and signing in again leads back to the screen', async () => {
+    const ana = await newOwner()
+    const { context, page, seen } = await openConsole()
+    await openSignedIn(page, platform, ana, ana.organizationPath)
+    await seeScreen(page, ana.organizationPath)
+    const count = countAttempts(context)
+    await signOutEverywhere(platform.idp, ana.userId)
+    platform.clock.advance(TOKEN_MS + 1_000)
+    await page.getByRole('link', { name: 'Shop', exact: true }).click()
+    const button = await seeStop(page, 'Your session has ended')
+    expect(count.attempts).toBe(0)
+    await button.click()
+    await giveCredentials(page, ana)
+    await seeScreen(page, ana.applicationPath)
+    expect(count.attempts).toBe(1)
+    expect(seen.faults).toEqual([])
+  })
+
+  test('a console that was taken away at the provider ends on a page that says so, and returns to the screen when it is back', async () => {
+    const ana = await newOwner()
+    const { page, seen } = await openConsole()
+    await openSignedIn(page, platform, ana, ana.organizationPath)
+    await seeScreen(page, ana.organizationPath)
+    await disableClient(platform.idp, clientId)
+    try {
+      platform.clock.advance(TOKEN_MS + 1_000)
+      await page.getByRole('link', { name: 'Shop', exact: true }).click()
+      await seeStop(page, 'Your session has ended')
+    } finally {
+      await platform.idp.db.update(clients).set({ disabledAt: null }).where(eq(clients.id, clientId))
+    }
+    await page.getByRole('button').click()
+    await seeScreen(page, ana.applicationPath)
+    expect(seen.faults).toEqual([])
+  })
+
+  test('a person whom the console does not admit any more is told so, then told why by the provider, and comes back when admitted', async () => {
+    const ana = await newOwner()
+    const { context, page, seen } = await openConsole()
+    await openSignedIn(page, platform, ana, ana.organizationPath)
+    await seeScreen(page, ana.organizationPath)
+    const count = countAttempts(context)
+    await setClientPolicy(platform.idp, { clientId, policy: { userIds: [randomUUID()] } })
+    try {
+      platform.clock.advance(TOKEN_MS + 1_000)
+      await page.getByRole('link', { name: 'Shop', exact: true }).click()
+      await (await seeStop(page, 'Your session has ended')).click()
+      await seeStop(page, 'The sign-in was refused')
+      expect(await page.getByRole('main').innerText()).toContain('not allowed')
+      expect(new URL(page.url()).pathname).toBe(ana.applicationPath)
+      expect(count.attempts).toBe(1)
+    } finally {
+      await setClientPolicy(platform.idp, { clientId, policy: { userIds: [] } })
+    }
+    await page.getByRole('button').click()
+    await seeScreen(page, ana.applicationPath)
+    expect(count.attempts).toBe(2)
+    expect(seen.faults).toEqual([])
+  })
+
+  test('a person who lost an organization is told that it is not there, shown a way on, and sees it again as a member', async () => {
+    const ana = await newOwner()
+    const { page, seen } = await openConsole()
+    await openSignedIn(page, platform, ana, ana.applicationPath)
+    await seeScreen(page, ana.applicationPath)
+    const { db } = platform.api
+    const [member] = await db.delete(members).where(eq(members.organizationId, ana.organizationId)).returning()
+    await page.reload()
+    await page.getByRole('heading', { level: 1, name: 'No organization here' }).waitFor()
+    await page.getByRole('link', { name: 'To your organizations' }).click()
+    await page.getByRole('heading', { level: 1, name: 'Welcome' }).waitFor()
+    if (member) await db.insert(members).values(member)
+    await page.goBack()
+    await page.reload()
+    await page.getByRole('heading', { level: 1, name: 'Shop' }).waitFor()
+    await seeScreen(page, ana.applicationPath)
+    expect(seen.faults).toEqual([])
+  })
+
+  test('an answer with another state than the one that was sent is not used', async () => {
+    const ana = await platform.person()
+    const { context, page, seen } = await openConsole()
+    await openSignedIn(page, platform, ana)
+    const count = countAttempts(context)
+    await page.route(
+      isAuthorize,
+      async (route) => {
+        await changeKept(page, { state: 'another' })
+        await route.continue()
+      },
+      { times: 1 },
+    )
+    await page.reload()
+    const button = await seeStop(page, 'The sign-in did not succeed')
+    expect(count.attempts).toBe(1)
+    await expect.poll(() => liveFamilies(ana)).toBe(0)
+    await button.click()
+    await seeScreen(page, '/')
+    expect(count.attempts).toBe(2)
+    expect(seen.faults).toEqual([])
+  })
+
+  test.each(['code=abc&state=abc', 'error=access_denied&error_description=Owned'])(
+    'somebody who comes back with %s from a sign-in that the window did not begin is asked before another',
+    async (query) => {
+      const ana = await platform.person()
+      const { context, page, seen } = await openConsole()
+      const count = countAttempts(context)
+      await page.goto(`${platform.consoleUrl}/callback?${query}`)
+      const button = await seeStop(page, 'This window did not begin a sign-in')
+      expect(page.url()).toBe(`${platform.consoleUrl}/`)
+      expect(await page.getByRole('main').innerText()).not.toContain('Owned')
+      expect(count.attempts).toBe(0)
+      await button.click()
+      await giveCredentials(page, ana)
+      await seeScreen(page, '/')
+      expect(seen.faults).toEqual([])
+    },
+  )
+
+  test('a provider that does not answer ends on a page with a button, before and after the person was there', async () => {
+    const ana = await platform.person()
+    const { context, page, seen } = await openConsole()
+    const count = countAttempts(context)
+    const cut = (route: Route): Promise<void> => route.abort('connectionrefused')
+    const isProvider = (url: URL): boolean => url.origin === platform.idpUrl
+    await context.route(isProvider, cut)
+    await page.goto(`${platform.consoleUrl}/any?thing`)
+    const button = await seeStop(page, 'The platform does not answer')
+    expect(count.attempts).toBe(0)
+    await context.unroute(isProvider, cut)
+    await context.route(isToken, cut)
+    await button.click()
+    await giveCredentials(page, ana)
+    const again = await seeStop(page, 'The platform does not answer')
+    expect(count.attempts).toBe(1)
+    await context.unroute(isToken, cut)
+    await again.click()
+    await seeScreen(page, '/any?thing')
+    expect(count.attempts).toBe(2)
+    expect(seen.faults).toEqual([])
+  })
+
+  test('an API that refuses each token ends on a page with a button after one sign-in', async () => {
+    const ana = await platform.person()
+    const { context, page, seen } = await openConsole()
+    const count = countAttempts(context)
+    const refuse = (route: Route): Promise<void> =>
+      route.request().headers()['authorization'] === undefined
+        ? route.continue()
+        : route.fulfill({
+            status: 401,
+            headers: { 'access-control-allow-origin': platform.consoleUrl },
+            json: { message: 'Unauthorized' },
+          })
+    await context.route(isApi, refuse)
+    await page.goto(platform.consoleUrl)
+    await giveCredentials(page, ana)
+    const button = await seeStop(page, 'The platform does not accept this sign-in')
+    expect(count.attempts).toBe(1)
+    await expect.poll(() => liveFamilies(ana)).toBe(0)
+    await context.unroute(isApi, refuse)
+    await button.click()
+    await seeScreen(page, '/')
+    expect(count.attempts).toBe(2)
+    expect(seen.faults).toEqual([])
+  })
+
+  test('signing out signs out all windows, empties what they kept, and ends the session at the provider', async () => {
+    const ana = await newOwner()
+    const { context, page, seen } = await openConsole()
+    await openSignedIn(page, platform, ana, ana.organizationPath)
+    const others = [await context.newPage(), await context.newPage()]
+    for (const other of others) await other.goto(platform.consoleUrl + ana.applicationPath)
+    for (const other of others) await seeScreen(other, ana.applicationPath)
+    for (const each of [page, ...others]) await each.evaluate(() => sessionStorage.setItem('form', 'half filled in'))
+    await page.getByRole('button', { name: 'Account' }).click()
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    for (const each of [page, ...others]) {
+      await seeStop(each, 'You are signed out')
+      expect(await keptIn(each)).toEqual({ ...nothing, local: {} })
+    }
+    await expect.poll(() => liveFamilies(ana)).toBe(0)
+    await page.reload()
+    await page.getByLabel('Password', { exact: true }).waitFor()
+    await (await seeStop(others[0] as Page, 'You are signed out')).click()
+    await giveCredentials(others[0] as Page, ana)
+    await seeScreen(others[0] as Page, ana.applicationPath)
+    expect(seen.faults).toEqual([])
+  })
+
+  test('a window that is about to be signed in when another one signs out stays signed out', async () => {
+    const ana = await platform.person()
+    const { context, page, seen } = await openConsole()
+    await openSignedIn(page, platform, ana)
+    const held = await holdTokens(context)
+    const other = await context.newPage()
+    await other.goto(platform.consoleUrl)
+    await expect.poll(() => held.answers).toBe(1)
+    await page.getByRole('button', { name: 'Account' }).click()
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await seeStop(other, 'You are signed out')
+    held.letGo()
+    await expect.poll(() => liveFamilies(ana)).toBe(0)
+    await seeStop(other, 'You are signed out')
+    expect(seen.faults).toEqual([])
+  })
+
+  test('signing out while the provider does not answer says that its session goes on', async () => {
+    const ana = await platform.person()
+    const { context, page, seen } = await openConsole()
+    await openSignedIn(page, platform, ana)
+    const isProvider = (url: URL): boolean => url.origin === platform.idpUrl
+    const cut = (route: Route): Promise<void> => route.abort('connectionrefused')
+    await context.route(isProvider, cut)
+    await page.getByRole('button', { name: 'Account' }).click()
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await seeStop(page, 'You are signed out here, but not at the identity provider')
+    expect(await keptIn(page)).toEqual({ ...nothing, local: {} })
+    await context.unroute(isProvider, cut)
+    await page.getByRole('button').click()
+    await seeScreen(page, '/')
+    expect(seen.faults).toEqual([])
+  })
+
+  test('a kept address that leads out of the console is not followed after the sign-in', async () => {
+    const ana = await platform.person()
+    const { context, page, seen } = await openConsole()
+    await openSignedIn(page, platform, ana)
+    const hosts = new Set<string>()
+    context.on('request', (request) => hosts.add(new URL(request.url()).host))
+    let kept = ''
+    await onTheWay(page, () => changeKept(page, { path: kept }))
+    for (kept of [
+      '//evil.example',
+      'https://evil.example',
+      '/\\evil.example',
+      '/\t/evil.example',
+      '/.//evil.example',
+      'javascript:alert(1)',
+      'evil',
+      '/callback?code=1',
+    ]) {
+      await page.goto(`${platform.consoleUrl}/some/where`)
+      await page.getByRole('heading', { level: 1, name: 'Welcome' }).waitFor()
+      expect(page.url()).toBe(`${platform.consoleUrl}/`)
+    }
+    const own = [platform.consoleUrl, platform.apiUrl, platform.idpUrl].map((url) => new URL(url).host)
+    expect([...hosts].sort()).toEqual(own.sort())
+    expect(seen.faults).toEqual([])
+  })
+
+  // Playwright's Chromium keeps no page for Back: the page is told that it was kept, by the two events of the browser.
+  test('a page that the browser kept for Back signs in anew, at its address', async () => {
+    const ana = await newOwner()
+    const { context, page, seen } = await openConsole()
+    await openSignedIn(page, platform, ana, `${ana.applicationPath}?range=7d`)
+    await seeScreen(page, `${ana.applicationPath}?range=7d`)
+    const count = countAttempts(context)
+    await page.evaluate(() => dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true })))
+    await expect.poll(() => liveFamilies(ana)).toBe(0)
+    await page.evaluate(() => dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true })))
+    await expect.poll(() => count.attempts).toBe(1)
+    await seeScreen(page, `${ana.applicationPath}?range=7d`)
+    await expect.poll(() => liveFamilies(ana)).toBe(1)
+    expect(seen.faults).toEqual([])
+  })
+})
