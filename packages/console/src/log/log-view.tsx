@@ -164,7 +164,7 @@ export function LogView({
           aria-label={label}
           tabIndex={0}
           dir="ltr"
-          class="h-[60vh] min-h-60 overflow-auto rounded-b-control bg-sunken font-mono text-table [overflow-anchor:none] [tab-size:4]"
+          class={`${isLive ? 'h-[60vh] min-h-60' : 'max-h-[max(60vh,15rem)]'} overflow-auto rounded-b-control bg-sunken font-mono text-table [overflow-anchor:none] [tab-size:4]`}
           onScroll={({ currentTarget: { scrollTop, scrollHeight, clientHeight } }) =>
             viewing.scrollTo(scrollTop, scrollTop + clientHeight >= scrollHeight - END_PX)
           }

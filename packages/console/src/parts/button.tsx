@@ -30,7 +30,7 @@ export function Button({
   type = 'button',
   reason,
   onClick,
-  class: more,
+  class: more = '',
   children,
   ...rest
 }: ButtonProps) {

@@ -1,8 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { buttonClass } from '../parts/button.tsx'
-import { Page } from '../parts/page.tsx'
-import { Loaded, Skeleton } from '../parts/panel.tsx'
+import { LoadedPage, Page, PageSkeleton } from '../parts/page.tsx'
 import { keepLastOrganization, pathOf, useApplications, useOrganizations } from '../platform/places.ts'
 import { ApplicationContext, OrganizationContext, useOrganization } from '../platform/surroundings.ts'
 
@@ -31,15 +30,15 @@ export function InOrganization({ slug, children }: { slug: string; children: Com
     if (isThere) keepLastOrganization(slug)
   }, [slug, isThere])
   return (
-    <Loaded answer={answer} rows={6}>
+    <LoadedPage title={slug} answer={answer}>
       {(organizations) => {
         const organization = organizations.find((each) => each.slug === slug)
         // It may have been made a moment ago.
-        if (!organization && answer.isFetching) return <Skeleton rows={6} />
+        if (!organization && answer.isFetching) return <PageSkeleton title={slug} />
         if (!organization) return <NotHere what="organization" name={slug} way="To your organizations" href="/" />
         return <OrganizationContext.Provider value={{ organization }}>{children}</OrganizationContext.Provider>
       }}
-    </Loaded>
+    </LoadedPage>
   )
 }
 
@@ -64,10 +63,10 @@ function Within({ slug, children }: { slug: string; children: ComponentChildren 
   const organization = useOrganization()
   const answer = useApplications(organization.id)
   return (
-    <Loaded answer={answer} rows={6}>
+    <LoadedPage title={slug} answer={answer}>
       {(applications) => {
         const application = applications.find((each) => each.slug === slug)
-        if (!application && answer.isFetching) return <Skeleton rows={6} />
+        if (!application && answer.isFetching) return <PageSkeleton title={slug} />
         if (!application)
           return (
             <NotHere
@@ -81,6 +80,6 @@ function Within({ slug, children }: { slug: string; children: ComponentChildren 
           <ApplicationContext.Provider value={{ organization, application }}>{children}</ApplicationContext.Provider>
         )
       }}
-    </Loaded>
+    </LoadedPage>
   )
 }

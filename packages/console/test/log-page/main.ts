@@ -38,13 +38,20 @@ function append(more: number | readonly string[]): void {
   )
 }
 
-/** How often the log was rendered in each frame, by the frame's time. */
-const rendersByFrame = new Map<CSSNumberish, number>()
+/** Raised as the first thing of each frame. */
+let frame = 0
+const countFrame = (): void => {
+  frame++
+  requestAnimationFrame(countFrame)
+}
+requestAnimationFrame(countFrame)
+
+/** How often the log was rendered in each frame. */
+const rendersByFrame = new Map<number, number>()
 const diffed = options.diffed
 options.diffed = (vnode) => {
   diffed?.(vnode)
-  const time = document.timeline.currentTime ?? 0
-  if ((vnode.type as unknown) === LogView) rendersByFrame.set(time, (rendersByFrame.get(time) ?? 0) + 1)
+  if ((vnode.type as unknown) === LogView) rendersByFrame.set(frame, (rendersByFrame.get(frame) ?? 0) + 1)
 }
 
 const violations: string[] = []
@@ -73,7 +80,7 @@ export interface LogPage {
   stream: typeof stream
   show: typeof show
   addGap: (count: number) => void
-  rendersByFrame: Map<CSSNumberish, number>
+  rendersByFrame: Map<number, number>
   violations: string[]
 }
 Object.assign(window, {

@@ -7,8 +7,7 @@ import { Button, buttonClass } from '../../parts/button.tsx'
 import { Copy, Id } from '../../parts/copy.tsx'
 import { Dialog } from '../../parts/dialog.tsx'
 import { Failure, Wrong } from '../../parts/notice.tsx'
-import { Fact, Facts, Page } from '../../parts/page.tsx'
-import { Loaded } from '../../parts/panel.tsx'
+import { Fact, Facts, LoadedPage, Page } from '../../parts/page.tsx'
 import { Standing } from '../../parts/standing.tsx'
 import { When } from '../../parts/when.tsx'
 import { useChange } from '../../platform/api.ts'
@@ -21,7 +20,7 @@ import {
 } from '../../platform/deployments.ts'
 import { pathOf } from '../../platform/places.ts'
 import { useApplication } from '../../platform/surroundings.ts'
-import { bytes, duration, isUnderWay, nameOf, standingOf } from '../../words.ts'
+import { bytes, duration, isUnderWay, nameOf, shortId, standingOf } from '../../words.ts'
 import { PromoteButton } from '../deployments/promote-button.tsx'
 import { InApplication, NotHere } from '../place.tsx'
 import { Log } from './log.tsx'
@@ -75,9 +74,9 @@ function Found({ id, part, list, missing }: { id: string; part: string; list: st
   const status = (answer.error as { status?: number } | null)?.status
   if (status === 404 || (answer.data && answer.data.applicationId !== application.id)) return missing
   return (
-    <Loaded answer={answer} rows={8}>
+    <LoadedPage title={`Deployment ${shortId(id)}`} answer={answer}>
       {(deployment) => <Shown deployment={deployment} part={part} list={list} />}
-    </Loaded>
+    </LoadedPage>
   )
 }
 

@@ -1,30 +1,32 @@
 import { createOrganization, type Organization } from '@platform/sdk'
 import { useLocation } from 'preact-iso'
 import { useEffect } from 'preact/hooks'
-import { Page } from '../../parts/page.tsx'
-import { Loaded, Skeleton } from '../../parts/panel.tsx'
+import { LoadedPage, Page, PageSkeleton } from '../../parts/page.tsx'
 import { useChange } from '../../platform/api.ts'
 import { lastOrganization, pathOf, useOrganizations } from '../../platform/places.ts'
 import { NameForm } from './name-form.tsx'
+
+/** Until it is known where this leads. */
+const TITLE = 'Your applications'
 
 /** The root: leads to the organization that was last looked at, or to a first one. */
 export default function Landing() {
   const { query } = useLocation()
   return (
-    <Loaded answer={useOrganizations()} rows={6}>
+    <LoadedPage title={TITLE} answer={useOrganizations()}>
       {(organizations) => {
         const isNew = 'new' in query
         const last = organizations.find(({ slug }) => slug === lastOrganization()) ?? organizations[0]
         return last && !isNew ? <Lead to={last} /> : <NewOrganization isFirst={last === undefined} />
       }}
-    </Loaded>
+    </LoadedPage>
   )
 }
 
 function Lead({ to }: { to: Organization }) {
   const { route } = useLocation()
   useEffect(() => route(pathOf(to.slug), true), [to.slug])
-  return <Skeleton rows={6} />
+  return <PageSkeleton title={TITLE} />
 }
 
 function NewOrganization({ isFirst }: { isFirst: boolean }) {
