@@ -184,6 +184,33 @@ describeInChromium('what is kept up to date', (open) => {
     await context.close()
   })
 
+  test('an application is shown by six requests to the API and one stream', async () => {
+    const place = await newPlace(platform)
+    await deploy(platform, place.owner, {})
+    const { context, page } = await open({ proxy: proxy.settings })
+    await openSignedIn(page, platform, place.owner.person, place.path)
+    await header(page, 'Live').waitFor()
+    const asked: string[] = []
+    page.on('request', (request) => {
+      const url = new URL(request.url())
+      if (url.origin === platform.apiUrl && request.method() !== 'OPTIONS')
+        asked.push(url.pathname.replaceAll(/[0-9a-f-]{36}/g, 'ID'))
+    })
+    await page.reload()
+    await page.getByText('Nobody asked for anything').waitFor()
+    await header(page, 'Live').waitFor()
+    expect(asked.filter((path) => !path.startsWith('/.well-known/')).sort()).toEqual([
+      '/applications',
+      '/applications/ID/activity',
+      '/applications/ID/activity/stream',
+      '/applications/ID/hostnames',
+      '/applications/ID/requests/summary',
+      '/deployments',
+      '/organizations',
+    ])
+    await context.close()
+  })
+
   test('the end of a token is bridged without a word', async () => {
     const place = await newPlace(platform)
     const build = await newBuild(place)

@@ -5,26 +5,25 @@ import { useQueryClient } from '@tanstack/preact-query'
 import { Button } from '../parts/button.tsx'
 import { controlClass } from '../parts/field.tsx'
 import { Failure, Wrong } from '../parts/notice.tsx'
+import { tell } from '../parts/toast.tsx'
 import { usePlatform } from '../platform/api.ts'
 import { ofApplication } from '../platform/deployments.ts'
 import { pathOf } from '../platform/places.ts'
 import { useApplication } from '../platform/surroundings.ts'
 import { bytes, counted } from '../words.ts'
-import { type Plan, planOf, sendPlan } from './deploy.ts'
+import { type Plan, planOf } from './plan.ts'
+import { startSending } from './send.ts'
 import { chosenFolder, chosenZip, droppedThings, type Given } from './dropped.ts'
 import { sample } from './sample.ts'
+import { type Sending, sending } from './sending.ts'
 
-type Step =
-  | { at: 'waiting' }
-  | { at: 'looking'; name: string }
-  | { at: 'planned'; plan: Plan }
-  | { at: 'sending'; plan: Plan; sentBytes: number }
+type Step = { at: 'waiting' } | { at: 'looking'; name: string } | { at: 'planned'; plan: Plan }
 
 /** As many are named one by one. */
 const LEFT_NAMED = 50
 
-/** Takes a folder or an archive, shows what of it is sent and what is not, and deploys it. onSending: told whether something is being sent. */
-export function DropZone({ onSending }: { onSending: (isSending: boolean) => void }) {
+/** Takes a folder or an archive, shows what of it is sent and what is not, and deploys it. */
+export function DropZone() {
   const { organization, application } = useApplication()
   const platform = usePlatform()
   const cache = useQueryClient()
@@ -33,24 +32,21 @@ export function DropZone({ onSending }: { onSending: (isSending: boolean) => voi
   const [error, setError] = useState<Error>()
   const [environment, setEnvironment] = useState(application.defaultEnvironmentSlug)
   const work = useRef<AbortController | null>(null)
-  const leaving = (): void => work.current?.abort()
-  useEffect(() => leaving, [])
-  useEffect(() => onSending(step.at === 'sending'), [step.at])
-
-  const begin = (): AbortSignal => {
-    leaving()
-    setError(undefined)
-    work.current = new AbortController()
-    return work.current.signal
-  }
-  const fail = (signal: AbortSignal, back: Step) => (failure: unknown) => {
-    if (signal.aborted) return
-    setStep(back)
-    setError(failure as Error)
-  }
+  const isHere = useRef(true)
+  const home = pathOf(organization.slug, application.slug)
+  useEffect(
+    () => () => {
+      isHere.current = false
+      work.current?.abort()
+    },
+    [],
+  )
 
   const take = (given: Promise<Given>): void => {
-    const signal = begin()
+    work.current?.abort()
+    work.current = new AbortController()
+    const { signal } = work.current
+    setError(undefined)
     setStep({ at: 'looking', name: '' })
     const look = async (): Promise<void> => {
       const what = await given
@@ -58,45 +54,49 @@ export function DropZone({ onSending }: { onSending: (isSending: boolean) => voi
       const plan = await planOf(platform, organization.id, what, signal)
       if (!signal.aborted) setStep({ at: 'planned', plan })
     }
-    look().catch(fail(signal, { at: 'waiting' }))
+    look().catch((failure: Error) => {
+      if (signal.aborted) return
+      setStep({ at: 'waiting' })
+      setError(failure)
+    })
   }
 
-  const send = (plan: Plan): void => {
-    const signal = begin()
-    setStep({ at: 'sending', plan, sentBytes: 0 })
-    const onSent = (sentBytes: number): void => setStep({ at: 'sending', plan, sentBytes })
-    const deploy = async (): Promise<void> => {
-      const id = await sendPlan(platform, plan, { applicationId: application.id, environment, onSent, signal })
-      void cache.invalidateQueries({ queryKey: ofApplication(application.id) })
-      route(pathOf(organization.slug, application.slug, 'deployments', id))
-    }
-    deploy().catch(fail(signal, { at: 'planned', plan }))
+  const send = async (plan: Plan): Promise<void> => {
+    const id = await startSending(platform, { plan, applicationId: application.id, path: home, environment })
+    if (id === undefined) return
+    void cache.invalidateQueries({ queryKey: ofApplication(application.id) })
+    const show = (): void => route(`${home}/deployments/${id}`)
+    if (isHere.current) show()
+    else tell(`${plan.name} was sent`, { word: 'Show its deployment', act: show })
   }
 
-  const stop = (): void => {
-    leaving()
-    setStep({ at: 'waiting' })
-  }
-
+  const under = sending.value
+  if (under?.applicationId === application.id && !under.failure) return <Progress sending={under} />
+  const failed = under?.applicationId === application.id ? under : undefined
+  const plan = failed?.plan ?? (step.at === 'planned' ? step.plan : undefined)
+  const failure = failed?.failure ?? error
   return (
     <div class="flex flex-col gap-4">
-      {error && <Failure error={error} />}
-      {step.at === 'waiting' && <Door onGiven={take} />}
-      {step.at === 'looking' && (
+      {failure && <Failure error={failure} />}
+      {plan ? (
+        <Planned
+          plan={plan}
+          environment={environment}
+          obstacle={under && !failed && !under.failure ? `${under.plan.name} is still being sent` : undefined}
+          onEnvironment={setEnvironment}
+          onSend={() => void send(plan)}
+          onBack={() => {
+            failed?.stop()
+            setStep({ at: 'waiting' })
+          }}
+        />
+      ) : step.at === 'looking' ? (
         <p role="status" class="rounded-control border border-line p-6 text-soft">
           Looking through {step.name || 'what you dropped'}
         </p>
+      ) : (
+        <Door onGiven={take} />
       )}
-      {step.at === 'planned' && (
-        <Planned
-          plan={step.plan}
-          environment={environment}
-          onEnvironment={setEnvironment}
-          onSend={() => send(step.plan)}
-          onBack={stop}
-        />
-      )}
-      {step.at === 'sending' && <Sending plan={step.plan} sentBytes={step.sentBytes} onStop={stop} />}
     </div>
   )
 }
@@ -169,12 +169,14 @@ function Door({ onGiven }: { onGiven: (given: Promise<Given>) => void }) {
 function Planned({
   plan,
   environment,
+  obstacle,
   onEnvironment,
   onSend,
   onBack,
 }: {
   plan: Plan
   environment: string
+  obstacle: string | undefined
   onEnvironment: (slug: string) => void
   onSend: () => void
   onBack: () => void
@@ -240,7 +242,7 @@ function Planned({
         </div>
         <Button
           kind="main"
-          reason={refusals.length > 0 ? 'Something in it is over a limit' : undefined}
+          reason={refusals.length > 0 ? 'Something in it is over a limit' : obstacle}
           onClick={onSend}
         >
           Deploy
@@ -253,22 +255,17 @@ function Planned({
   )
 }
 
-function Sending({ plan, sentBytes, onStop }: { plan: Plan; sentBytes: number; onStop: () => void }) {
-  useEffect(() => {
-    const ask = (event: BeforeUnloadEvent): void => event.preventDefault()
-    addEventListener('beforeunload', ask)
-    return () => removeEventListener('beforeunload', ask)
-  }, [])
+function Progress({ sending: { plan, sentBytes, stop } }: { sending: Sending }) {
   return (
     <div class="flex flex-col items-start gap-3 rounded-control border border-line bg-surface p-4">
-      <p role="status" class="font-medium">
+      <p role="status" class="font-medium break-words">
         Sending {plan.name}
       </p>
       <progress class="h-2 w-full accent-accent" aria-label={`Sending ${plan.name}`} />
       <p class="text-soft tabular-nums">
-        {bytes(sentBytes)} sent, of {bytes(plan.bytes)} before packing
+        {bytes(sentBytes)} sent, of {bytes(plan.bytes)} before packing. You may go to other pages meanwhile.
       </p>
-      <Button onClick={onStop}>Stop</Button>
+      <Button onClick={stop}>Stop</Button>
     </div>
   )
 }

@@ -4,15 +4,16 @@ import { Button } from './button.tsx'
 
 interface Message {
   text: string
-  undo?: (() => void) | undefined
+  /** What its button says and does, such as Undo. */
+  action?: { word: string; act: () => void } | undefined
 }
 
 const message = signal<Message | undefined>(undefined)
 const SHOWN_MS = 8_000
 
-/** Says that something was done, and offers to undo it. Never for errors, which stay where they happened. */
-export function tell(text: string, undo?: () => void): void {
-  message.value = { text, undo }
+/** Says that something was done, and mostly offers to undo it. Never for errors, which stay where they happened. */
+export function tell(text: string, action?: Message['action']): void {
+  message.value = { text, action }
 }
 
 /** The one place where such messages appear: for 8 s, and as long as the pointer or the focus is on them. */
@@ -35,15 +36,15 @@ export function Toast() {
           onFocusOut={() => hold(false)}
         >
           {value.text}
-          {value.undo && (
+          {value.action && (
             <Button
               kind="plain"
               onClick={() => {
                 message.value = undefined
-                value.undo?.()
+                value.action?.act()
               }}
             >
-              Undo
+              {value.action.word}
             </Button>
           )}
         </div>

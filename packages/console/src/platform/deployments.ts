@@ -142,7 +142,7 @@ export function usePromotion(application: Application) {
       onDone: (now, { before }) =>
         tell(
           `${nameOf(now)} is live in ${now.environment}, with the variables it was deployed with`,
-          before && (() => void undo(before)),
+          before && { word: 'Undo', act: () => void undo(before) },
         ),
     },
   )

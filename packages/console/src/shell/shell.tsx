@@ -14,13 +14,14 @@ import type { ComponentChildren } from 'preact'
 import { useLocation } from 'preact-iso'
 import { useEffect, useRef } from 'preact/hooks'
 import { useConfig } from '../config.ts'
+import { sending } from '../deploy/sending.ts'
 import { Mark } from '../parts/mark.tsx'
 import { Guard } from '../parts/panel.tsx'
 import { Toast } from '../parts/toast.tsx'
 import { contactAgeMs, offline } from '../platform/contact.ts'
 import { type LiveState, liveState } from '../platform/live.ts'
 import { pathOf, useOrganizations, usePerson } from '../platform/places.ts'
-import { duration } from '../words.ts'
+import { bytes, duration } from '../words.ts'
 
 const liveWords: Record<
   Exclude<LiveState, 'off'>,
@@ -65,6 +66,25 @@ function AgeBanner() {
         </p>
       )}
     </div>
+  )
+}
+
+/** What is being sent while another page is shown. */
+function UnderWay() {
+  const { path } = useLocation()
+  const { value } = sending
+  if (!value || value.path === path) return null
+  const { plan, sentBytes, failure } = value
+  return (
+    <p
+      role={failure ? 'alert' : undefined}
+      class={`mb-6 rounded-control border-s-4 p-3 break-words ${failure ? 'border-bad bg-bad-tint' : 'border-accent bg-accent-tint'}`}
+    >
+      {failure ? `${plan.name} was not sent: ${failure.message}` : `Sending ${plan.name}, ${bytes(sentBytes)} so far`}{' '}
+      <a href={value.path} class="text-accent underline">
+        Show
+      </a>
+    </p>
   )
 }
 
@@ -270,6 +290,7 @@ export function Shell({ signOut, children }: { signOut: () => void; children: Co
         <main ref={main} id="main" tabIndex={-1} class="min-w-0 grow px-4 pt-6 sm:px-6">
           <div class="mx-auto max-w-[75rem]">
             <AgeBanner />
+            <UnderWay />
             <Guard>{children}</Guard>
           </div>
         </main>

@@ -5,6 +5,7 @@ import { listHostnames } from '@platform/sdk'
 import { ExternalLink, Upload } from 'lucide-preact'
 import { useConfig } from '../../config.ts'
 import { DropZone } from '../../deploy/drop-zone.tsx'
+import { sending } from '../../deploy/sending.ts'
 import { Button } from '../../parts/button.tsx'
 import { Command, Copy } from '../../parts/copy.tsx'
 import { Empty } from '../../parts/notice.tsx'
@@ -44,8 +45,7 @@ export default function ApplicationScreen({
 function Overview() {
   const { organization, application } = useApplication()
   const { query } = useLocation()
-  const [isDeploying, deploy] = useState('deploy' in query)
-  const [isSending, setSending] = useState(false)
+  const [isDeploying, deploy] = useState('deploy' in query || sending.value?.applicationId === application.id)
   useActivityOf(application)
   const newest = useDeployments(application, {})
   const hostnames = useApi([...ofApplication(application.id), 'hostnames'], (platform, options) =>
@@ -68,7 +68,6 @@ function Overview() {
           <Button
             kind={isDeploying ? 'quiet' : 'main'}
             aria-expanded={isDeploying}
-            reason={isSending ? 'Something is being sent' : undefined}
             onClick={() => deploy(!isDeploying)}
           >
             <Upload size={16} strokeWidth={1.5} aria-hidden="true" /> Deploy
@@ -107,7 +106,7 @@ function Overview() {
     >
       {isDeploying && (
         <Panel title={isEmpty ? 'Deploy something' : 'Deploy another version'}>
-          <DropZone onSending={setSending} />
+          <DropZone />
         </Panel>
       )}
       {newest.isPending && <Skeleton rows={8} />}

@@ -1,6 +1,6 @@
 import type { Platform } from '@platform/sdk'
 import { type PackPlan, planPack, zip } from '@platform/sdk/pack'
-import { deployArchive, packLimits } from '@platform/sdk/uploads'
+import { packLimits } from '@platform/sdk/uploads'
 import type { Given } from './dropped.ts'
 
 /** What would be sent. */
@@ -33,30 +33,4 @@ export async function planOf(
   const most = limits.archiveBytes ?? Infinity
   const refusals = file.size > most ? [`The archive has ${file.size} bytes; ${most} are allowed`] : []
   return { name, bytes: file.size, refusals, open: () => file.stream() }
-}
-
-/** Sends a plan as a deployment, whose id it returns once all of it is there. onSent: told how many bytes of the zip are. */
-export async function sendPlan(
-  platform: Platform,
-  plan: Plan,
-  {
-    applicationId,
-    environment,
-    onSent,
-    signal,
-  }: {
-    applicationId: string
-    environment: string
-    onSent: (bytes: number) => void
-    signal: AbortSignal
-  },
-): Promise<string> {
-  const { id } = await deployArchive(platform, {
-    deployment: { applicationId, environment },
-    archive: plan.open(),
-    wait: false,
-    signal,
-    onProgress: (progress) => progress.step === 'sent' && onSent(progress.sentBytes),
-  })
-  return id
 }
