@@ -2,7 +2,7 @@ import type { ComponentChildren, JSX } from 'preact'
 import { useId } from 'preact/hooks'
 
 const base =
-  'inline-flex items-center justify-center gap-2 h-8 px-3 rounded-control text-body whitespace-nowrap pointer-coarse:h-11 aria-disabled:cursor-not-allowed aria-disabled:opacity-60 forced-colors:border'
+  'inline-flex items-center justify-center gap-2 min-h-8 max-w-full px-3 py-1 rounded-control text-body sm:whitespace-nowrap pointer-coarse:min-h-11 aria-disabled:cursor-not-allowed aria-disabled:opacity-60 forced-colors:border'
 
 const kinds = {
   main: 'bg-accent text-on-accent font-medium hover:opacity-90',

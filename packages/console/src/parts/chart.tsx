@@ -66,6 +66,8 @@ export function Chart({
     .map(({ name, values, colour }) => ({ name, colour, top: y(values.findLast((value) => value !== null) ?? 0) }))
     .sort((a, b) => a.top - b.top)
   ends.forEach((end, n) => (end.top = Math.max(end.top, (ends[n - 1]?.top ?? -LABEL) + LABEL)))
+  // The last one stands at the axis at the lowest: below it are the times.
+  ends.forEach((end, n) => (end.top = Math.min(end.top, y(0) - (ends.length - 1 - n) * LABEL)))
   return (
     <div>
       <div class="flex h-36 gap-2 text-note text-soft">

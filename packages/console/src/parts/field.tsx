@@ -3,7 +3,7 @@ import type { ComponentChildren, JSX } from 'preact'
 import { useId } from 'preact/hooks'
 
 export const controlClass =
-  'h-9 rounded-control border border-edge bg-surface px-3 text-body text-ink pointer-coarse:h-11 pointer-coarse:text-field aria-invalid:border-bad'
+  'h-9 max-w-full rounded-control border border-edge bg-surface px-3 text-body text-ink pointer-coarse:h-11 pointer-coarse:text-field aria-invalid:border-bad'
 
 type FieldProps = Omit<JSX.InputHTMLAttributes, 'label'> & {
   label: string

@@ -31,20 +31,23 @@ const headline = (error: Error): string => {
   if (error.status === 403) return 'You may not see or do this'
   if (error.status === 404) return 'This is gone, or was never there for you'
   if (error.status === 402 || error.status === 429) return 'A limit is reached'
-  return error.status === 0 ? 'The platform does not answer' : 'The platform refused'
+  if (error.status === 0) return 'The platform does not answer'
+  return error.status >= 500 ? 'The platform failed' : 'The platform refused'
 }
 
 /** A failure, in the platform's own words. */
 export function Failure({
   error,
+  requestId = error instanceof PlatformError ? error.requestId : undefined,
   again,
   isStale = false,
 }: {
   error: Error
+  /** What an operator can look for; that of the error, if none is given. */
+  requestId?: string | undefined
   again?: (() => void) | undefined
   isStale?: boolean
 }) {
-  const requestId = error instanceof PlatformError ? error.requestId : undefined
   return (
     <div
       role="alert"

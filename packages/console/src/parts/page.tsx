@@ -66,11 +66,21 @@ export function LoadedPage<T>({
   children: (data: T) => ComponentChildren
 }) {
   const loaded = (
-    <Loaded answer={answer} rows={8}>
+    <Loaded answer={answer} rows={8} isPage>
       {children}
     </Loaded>
   )
   return answer.data === undefined ? <PageSkeleton title={title}>{loaded}</PageSkeleton> : loaded
+}
+
+/** In a fact's place while it is not known. */
+export function Unknown() {
+  return (
+    <span class="text-soft">
+      <span aria-hidden="true">–</span>
+      <span class="sr-only">Not known</span>
+    </span>
+  )
 }
 
 /** The strip of facts below a title. */

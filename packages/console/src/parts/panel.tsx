@@ -1,6 +1,7 @@
+import { type QueryClient, QueryClientContext } from '@tanstack/preact-query'
 import { Component, type ComponentChildren } from 'preact'
 import { useEffect, useId, useState } from 'preact/hooks'
-import type { Answer } from '../platform/api.ts'
+import { type Answer, requestIdOf } from '../platform/api.ts'
 import { contactAgeMs } from '../platform/contact.ts'
 import { now } from '../platform/now.ts'
 import { duration } from '../words.ts'
@@ -15,9 +16,6 @@ export function Skeleton({ rows = 3 }: { rows?: number }) {
   }, [])
   return (
     <div aria-busy="true">
-      <span class="sr-only" role="status">
-        Loading
-      </span>
       {Array.from({ length: rows }, (_, row) => (
         <div key={row} class="flex h-9 items-center border-t border-line first:border-0">
           <div
@@ -25,38 +23,64 @@ export function Skeleton({ rows = 3 }: { rows?: number }) {
           />
         </div>
       ))}
+      <span class="sr-only" role="status">
+        Loading
+      </span>
     </div>
   )
 }
 
-/** Holds an exception within its part of the page. */
-export class Guard extends Component<{ children: ComponentChildren }, { error?: Error | undefined }> {
-  override state: { error?: Error | undefined } = {}
+const notShown = new Error('What belongs here cannot be shown. The console of the browser has the reason.')
 
-  static override getDerivedStateFromError(error: unknown) {
-    return { error: error instanceof Error ? error : new Error(String(error)) }
+/** Holds an exception within its part of the page. requestId: by which what it shows came. */
+export class Guard extends Component<
+  { requestId?: string | undefined; children: ComponentChildren },
+  { isBroken: boolean }
+> {
+  static override contextType = QueryClientContext
+  override state = { isBroken: false }
+
+  static override getDerivedStateFromError() {
+    return { isBroken: true }
   }
 
   override componentDidCatch(error: unknown): void {
     console.error(error)
   }
 
-  override render() {
-    const { error } = this.state
-    if (error) return <Failure error={error} again={() => this.setState({ error: undefined })} />
-    return this.props.children
+  /** Reads all of the page anew: an answer that was kept would break it again. */
+  async #again(): Promise<void> {
+    const cache = this.context as QueryClient | undefined
+    cache?.removeQueries({ type: 'inactive' })
+    await cache?.invalidateQueries({}, { cancelRefetch: false })
+    this.setState({ isBroken: false })
   }
+
+  override render() {
+    return this.state.isBroken ? (
+      <Failure error={notShown} requestId={this.props.requestId} again={() => void this.#again()} />
+    ) : (
+      this.props.children
+    )
+  }
+}
+
+function Rendered<T>({ data, render }: { data: T; render: (data: T) => ComponentChildren }) {
+  return <>{render(data)}</>
 }
 
 /** What a call answered, in each of its states. After a failure, what was there stays. */
 export function Loaded<T>({
   answer,
   rows,
+  isPage = false,
   children,
 }: {
   answer: Answer<T>
   /** As many as the part usually has. */
   rows?: number
+  /** Whether it is all of a page. */
+  isPage?: boolean
   children: (data: T) => ComponentChildren
 }) {
   const { data, error } = answer
@@ -65,11 +89,13 @@ export function Loaded<T>({
   return (
     <>
       {error && (
-        <div class="mb-3">
+        <div class={isPage ? 'mb-6' : 'mb-3'}>
           <Failure error={error} again={again} isStale />
         </div>
       )}
-      {children(data)}
+      <Guard requestId={requestIdOf(data)}>
+        <Rendered data={data} render={children} />
+      </Guard>
     </>
   )
 }

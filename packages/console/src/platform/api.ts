@@ -1,4 +1,4 @@
-import { needsSignIn, type Platform } from '@platform/sdk'
+import { type CallOptions, needsSignIn, type Platform } from '@platform/sdk'
 import {
   MutationCache,
   QueryCache,
@@ -29,7 +29,8 @@ export function createApiCache(refuse: () => void): QueryClient {
     mutationCache: new MutationCache({ onError }),
     defaultOptions: {
       // The SDK repeats what may be repeated, and knows better than the browser whether the platform is reached.
-      queries: { retry: false, networkMode: 'always', staleTime: 5_000 },
+      // An answer stays the object that it came as, since its request is known by it.
+      queries: { retry: false, networkMode: 'always', staleTime: 5_000, structuralSharing: false },
       mutations: { retry: false, networkMode: 'always' },
     },
   })
@@ -37,7 +38,25 @@ export function createApiCache(refuse: () => void): QueryClient {
 
 export type Answer<T> = UseQueryResult<T>
 
-type Ask<T> = (platform: Platform, options: { signal: AbortSignal }) => Promise<T>
+/** A call, and how it is made: what a question hands on to the SDK. */
+export type Ask<T> = (platform: Platform, options: Pick<CallOptions, 'signal' | 'onResponse'>) => Promise<T>
+
+/** By what was answered. */
+const requestIds = new WeakMap<object, string>()
+
+/** The id of the request whose answer this is, of pages that of the last: what an operator can look for. */
+export function requestIdOf(data: unknown): string | undefined {
+  if (typeof data !== 'object' || data === null) return undefined
+  return requestIds.get(data) ?? ('pages' in data ? requestIdOf((data.pages as unknown[]).at(-1)) : undefined)
+}
+
+/** Asks, and remembers by which request the answer came. */
+export async function askPlatform<T>(platform: Platform, ask: Ask<T>, signal: AbortSignal): Promise<T> {
+  let requestId: string | null = null
+  const data = await ask(platform, { signal, onResponse: ({ headers }) => (requestId = headers.get('x-request-id')) })
+  if (typeof data === 'object' && data !== null && requestId !== null) requestIds.set(data, requestId)
+  return data
+}
 
 /**
  * What a call answers, kept under a key that other places can make stale. Asked again every `everyMs` while the page is seen, when it is seen
@@ -51,7 +70,7 @@ export function useApi<T>(
   const platform = usePlatform()
   return useQuery({
     queryKey: key,
-    queryFn: ({ signal }) => ask(platform, { signal }),
+    queryFn: ({ signal }) => askPlatform(platform, ask, signal),
     refetchInterval: everyMs ?? false,
     enabled: isEnabled,
   })

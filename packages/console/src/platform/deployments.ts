@@ -6,10 +6,10 @@ import {
   follow,
   getDeployment,
   listActivity,
+  type ListActivityResponse,
   listDeployments,
   type ListDeploymentsData,
   needsSignIn,
-  type Platform,
   promoteDeployment,
   streamActivity,
 } from '@platform/sdk'
@@ -17,7 +17,7 @@ import { useQueryClient } from '@tanstack/preact-query'
 import { useEffect } from 'preact/hooks'
 import { tell } from '../parts/toast.tsx'
 import { nameOf } from '../words.ts'
-import { type Answer, useApi, useChange, usePlatform } from './api.ts'
+import { type Answer, type Ask, askPlatform, useApi, useChange, usePlatform } from './api.ts'
 import { keepLive, type LiveSource } from './live.ts'
 
 /** What a deployment's change makes stale. */
@@ -62,16 +62,15 @@ export function useCurrentDeployment(
   return { data: isOlder ? older.data : newest && null }
 }
 
-const activityOf = (platform: Platform, { id }: Application) => ({
-  queryKey: [...ofApplication(id), 'activity'],
-  queryFn: ({ signal }: { signal: AbortSignal }) => listActivity(platform, { id, limit: 20 }, { signal }),
-})
+const activityKey = ({ id }: Application): readonly string[] => [...ofApplication(id), 'activity']
+const askActivity =
+  ({ id }: Application): Ask<ListActivityResponse> =>
+  (platform, options) =>
+    listActivity(platform, { id, limit: 20 }, options)
 
 /** What happened to an application last, newest first. */
-export function useActivity(application: Application) {
-  const { queryKey, queryFn } = activityOf(usePlatform(), application)
-  return useApi(queryKey, (_, options) => queryFn(options))
-}
+export const useActivity = (application: Application): Answer<ListActivityResponse> =>
+  useApi(activityKey(application), askActivity(application))
 
 /**
  * Keeps what is shown of an application up to date by its activity: each change makes what was read of the application stale. isOff: while
@@ -90,8 +89,14 @@ export function useActivityOf(application: Application, { isOff = false }: { isO
       last = number
       void cache.invalidateQueries({ queryKey: ofApplication(id) })
     }
-    const newest = async (): Promise<Activity | undefined> =>
-      (await cache.fetchQuery({ ...activityOf(platform, application), staleTime: 4_000 })).items[0]
+    const newest = async (): Promise<Activity | undefined> => {
+      const { items } = await cache.fetchQuery({
+        queryKey: activityKey(application),
+        queryFn: ({ signal }) => askPlatform(platform, askActivity(application), signal),
+        staleTime: 4_000,
+      })
+      return items[0]
+    }
     const source: LiveSource = {
       async follow({ signal, onState, onBeat }) {
         // What changed between two connections without a known place in the order would be missed.

@@ -10,8 +10,9 @@ export function NotHere({ what, name, way, href }: { what: string; name: string;
   return (
     <Page title={`No ${what} here`}>
       <p class="max-w-[60ch]">
-        There is no {what} <code class="font-mono break-all">{name}</code> that you may see. It was deleted or renamed,
-        or you are no member any more: whoever administers the organization can tell.
+        There is no {what} <code class="font-mono break-all">{name}</code> that you may see. The address may be
+        mistyped, it may have been deleted or renamed, or you are no member any more: whoever administers the
+        organization can tell.
       </p>
       <p>
         <a href={href} class={buttonClass('main')}>

@@ -21,6 +21,7 @@ import { Toast } from '../parts/toast.tsx'
 import { contactAgeMs, offline } from '../platform/contact.ts'
 import { type LiveState, liveState } from '../platform/live.ts'
 import { pathOf, useOrganizations, usePerson } from '../platform/places.ts'
+import { Nothing } from '../screens/nothing.tsx'
 import { bytes, duration } from '../words.ts'
 
 const liveWords: Record<
@@ -210,11 +211,12 @@ function entriesOf([organization, application, part]: readonly string[]): Entry[
   ]
 }
 
-const readable = (segment: string): string => {
+/** The text that a part of an address stands for; undefined if it stands for none, such as `%zz`. */
+const textOf = (segment: string): string | undefined => {
   try {
     return decodeURIComponent(segment)
   } catch {
-    return segment
+    return undefined
   }
 }
 
@@ -222,7 +224,10 @@ const readable = (segment: string): string => {
 export function Shell({ signOut, children }: { signOut: () => void; children: ComponentChildren }) {
   const { path } = useLocation()
   const main = useRef<HTMLElement>(null)
-  const segments = path.split('/').filter(Boolean).map(readable)
+  const segments = path
+    .split('/')
+    .filter(Boolean)
+    .map((segment) => textOf(segment) ?? segment)
   const [organization, application] = segments
   const entries = entriesOf(segments)
   // A popover that navigated away stays open on no page.
@@ -248,7 +253,7 @@ export function Shell({ signOut, children }: { signOut: () => void; children: Co
             <span aria-hidden="true" class="text-faint">
               /
             </span>
-            <a href={pathOf(organization)} class="truncate rounded-badge px-1 py-2 hover:bg-sunken">
+            <a href={pathOf(organization)} class="min-w-6 truncate rounded-badge px-1 py-2 hover:bg-sunken">
               {organization}
             </a>
             <Organizations current={organization} />
@@ -257,7 +262,10 @@ export function Shell({ signOut, children }: { signOut: () => void; children: Co
                 <span aria-hidden="true" class="text-faint">
                   /
                 </span>
-                <a href={pathOf(organization, application)} class="truncate rounded-badge px-1 py-2 hover:bg-sunken">
+                <a
+                  href={pathOf(organization, application)}
+                  class="min-w-6 truncate rounded-badge px-1 py-2 hover:bg-sunken"
+                >
                   {application}
                 </a>
               </>
@@ -291,7 +299,8 @@ export function Shell({ signOut, children }: { signOut: () => void; children: Co
           <div class="mx-auto max-w-[75rem]">
             <AgeBanner />
             <UnderWay />
-            <Guard>{children}</Guard>
+            {/* The router throws at a path that stands for no text. */}
+            <Guard>{textOf(path) === undefined ? <Nothing /> : children}</Guard>
           </div>
         </main>
       </div>

@@ -9,7 +9,7 @@ import { sending } from '../../deploy/sending.ts'
 import { Button } from '../../parts/button.tsx'
 import { Command, Copy } from '../../parts/copy.tsx'
 import { Empty } from '../../parts/notice.tsx'
-import { Fact, Facts, Page } from '../../parts/page.tsx'
+import { Fact, Facts, Page, Unknown } from '../../parts/page.tsx'
 import { Loaded, Panel, Skeleton } from '../../parts/panel.tsx'
 import { Standing } from '../../parts/standing.tsx'
 import { When } from '../../parts/when.tsx'
@@ -59,6 +59,7 @@ function Overview() {
   const home = pathOf(organization.slug, application.slug)
   const own = hostnames.data?.items.find(({ type }) => type === 'APP')
   const url = own?.active === true ? own.url : current.data?.url
+  const isCurrentKnown = current.data !== undefined
   return (
     <Page
       title={application.name}
@@ -77,7 +78,9 @@ function Overview() {
       facts={
         <Facts>
           <Fact name="Address">
-            {url === undefined ? (
+            {!isCurrentKnown || hostnames.isPending ? (
+              <Unknown />
+            ) : url === undefined ? (
               <span class="text-soft">None yet</span>
             ) : (
               <span class="inline-flex items-center gap-1">
@@ -95,7 +98,9 @@ function Overview() {
             )}
           </Fact>
           <Fact name="In production">
-            {current.data ? (
+            {!isCurrentKnown ? (
+              <Unknown />
+            ) : current.data ? (
               <CurrentDeployment deployment={current.data} home={home} />
             ) : (
               <span class="text-soft">Nothing is live</span>
@@ -215,11 +220,26 @@ function Recent() {
   )
 }
 
+function Happened({ item }: { item: Activity }) {
+  const text = happened(item)
+  const { name } = item.subject
+  if (typeof name !== 'string') return <>{text}</>
+  const at = text.indexOf(name)
+  return (
+    <>
+      {text.slice(0, at)}
+      <bdi>{name}</bdi>
+      {text.slice(at + name.length)}
+    </>
+  )
+}
+
 function ActivityRow({ item }: { item: Activity }) {
   return (
     <li class="flex min-h-9 flex-wrap items-center justify-between gap-x-3 border-t border-line py-1 text-table first:border-0">
       <span class="min-w-0 break-words">
-        {happened(item)} <span class="text-soft">by {actorWords[item.actor.type]}</span>
+        <Happened item={item} />
+        {item.actor.type !== 'platform' && <span class="text-soft"> by {actorWords[item.actor.type]}</span>}
       </span>
       <span class="text-soft">
         <When at={item.createdAt} />

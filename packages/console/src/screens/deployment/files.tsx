@@ -9,9 +9,7 @@ export default function Files({ deployment: { id, applicationId } }: { deploymen
   return (
     <PartTable
       queryKey={[...ofApplication(applicationId), 'files', id]}
-      read={(platform, cursor, signal) =>
-        listDeploymentFiles(platform, { id, limit: 100, ...(cursor !== undefined && { cursor }) }, { signal })
-      }
+      read={(cursor) => (platform, options) => listDeploymentFiles(platform, { id, limit: 100, ...cursor }, options)}
       one="file"
       columns={[{ word: 'Path' }, { word: 'Type' }, { word: 'Size', isFigure: true }]}
       empty={<Empty>It serves no files: they appear once it is active, and a site of Functions alone has none.</Empty>}

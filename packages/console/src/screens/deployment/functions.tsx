@@ -11,8 +11,8 @@ export default function Functions({ deployment: { id, applicationId } }: { deplo
   return (
     <PartTable
       queryKey={[...ofApplication(applicationId), 'functions', id]}
-      read={(platform, cursor, signal) =>
-        listDeploymentFunctions(platform, { id, limit: 100, ...(cursor !== undefined && { cursor }) }, { signal })
+      read={(cursor) => (platform, options) =>
+        listDeploymentFunctions(platform, { id, limit: 100, ...cursor }, options)
       }
       one="Function"
       columns={[

@@ -90,8 +90,8 @@ export default function Images({ deployment: { id, applicationId } }: { deployme
                 onClose={() => ask(undefined)}
               >
                 <p class="break-all">
-                  {asked.source ?? counted(entries.length, 'source')} {asked.source === null ? 'are' : 'is'} fetched and
-                  made smaller again, at the next visit.
+                  <bdi>{asked.source ?? counted(entries.length, 'source')}</bdi> {asked.source === null ? 'are' : 'is'}{' '}
+                  fetched and made smaller again, at the next visit.
                 </p>
                 {purge.error && <Failure error={purge.error} />}
               </Dialog>

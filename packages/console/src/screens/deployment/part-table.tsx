@@ -1,9 +1,8 @@
 import { Button } from '../../parts/button.tsx'
 import { Loaded } from '../../parts/panel.tsx'
 import { useInfiniteQuery } from '@tanstack/preact-query'
-import type { Platform } from '@platform/sdk'
 import type { ComponentChildren } from 'preact'
-import { usePlatform } from '../../platform/api.ts'
+import { type Ask, askPlatform, usePlatform } from '../../platform/api.ts'
 import { counted } from '../../words.ts'
 
 interface CursorPage<T> {
@@ -23,7 +22,8 @@ export function PartTable<T extends { id: string }>({
   row,
 }: {
   queryKey: readonly unknown[]
-  read: (platform: Platform, cursor: string | undefined, signal: AbortSignal) => Promise<CursorPage<T>>
+  /** Asks for the page at a cursor, the first without one. */
+  read: (cursor: { cursor?: string }) => Ask<CursorPage<T>>
   /** Such as `file`. */
   one: string
   many?: string
@@ -35,9 +35,9 @@ export function PartTable<T extends { id: string }>({
   const platform = usePlatform()
   const answer = useInfiniteQuery({
     queryKey,
-    queryFn: ({ pageParam, signal }) => read(platform, pageParam, signal),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: ({ nextCursor }) => nextCursor ?? undefined,
+    queryFn: ({ pageParam, signal }) => askPlatform(platform, read(pageParam), signal),
+    initialPageParam: {},
+    getNextPageParam: ({ nextCursor: cursor }) => (cursor === null ? undefined : { cursor }),
   })
   return (
     <Loaded answer={answer} rows={6}>

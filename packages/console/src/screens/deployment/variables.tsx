@@ -46,7 +46,13 @@ export default function Variables({ deployment }: { deployment: Deployment }) {
       {(last) => (
         <div class="flex flex-col gap-4">
           <p class="text-soft">
-            {last ? `Compared with ${nameOf(last)}, which was active before it.` : 'Nothing was active before it.'}
+            {last ? (
+              <>
+                Compared with <bdi>{nameOf(last)}</bdi>, which was active before it.
+              </>
+            ) : (
+              'Nothing was active before it.'
+            )}
             {sizeBytes !== null && ` Its files have ${bytes(sizeBytes)}`}
             {sizeBytes !== null && last?.sizeBytes != null && `, those before had ${bytes(last.sizeBytes)}`}
             {sizeBytes !== null && '.'}

@@ -198,7 +198,7 @@ function DeploymentRow({
   return (
     <tr>
       <td class="max-w-[28rem] max-sm:basis-full">
-        <a href={`${home}/deployments/${id}`} class="font-medium break-words hover:underline">
+        <a href={`${home}/deployments/${id}`} class="inline-block py-0.5 font-medium break-words hover:underline">
           {nameOf(deployment)}
         </a>
         <Commit git={git} />
@@ -215,7 +215,7 @@ function DeploymentRow({
         <When at={createdAt} />
       </td>
       <td class="max-sm:basis-full">
-        <div class="flex items-center gap-2 sm:justify-end">
+        <div class="flex flex-wrap items-center gap-2 sm:justify-end">
           {status === 'ACTIVE' && retiredAt === null && (
             <a href={url} target="_blank" rel="noreferrer" class={buttonClass('plain')}>
               <ExternalLink size={16} strokeWidth={1.5} aria-hidden="true" /> Open

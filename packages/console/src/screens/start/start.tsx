@@ -108,7 +108,7 @@ function OverviewRow({ item, organization }: { item: ApplicationOverview; organi
   return (
     <tr>
       <td class="max-sm:basis-full">
-        <a href={pathOf(organization, slug)} class="font-medium break-words hover:underline">
+        <a href={pathOf(organization, slug)} class="inline-block py-0.5 font-medium break-words hover:underline">
           {name}
         </a>
         <p class="flex items-center gap-1 text-soft">
@@ -124,10 +124,10 @@ function OverviewRow({ item, organization }: { item: ApplicationOverview; organi
           )}
         </p>
       </td>
-      <td data-label="Live since">
+      <td data-label={current ? 'Live since' : undefined}>
         {current ? <When at={current.createdAt} /> : <span class="text-soft">Nothing live</span>}
       </td>
-      <td data-label="Last">
+      <td data-label={lastDeployment ? 'Last' : undefined}>
         {lastDeployment && (
           <a
             href={pathOf(organization, slug, 'deployments', lastDeployment.deploymentId)}
@@ -144,7 +144,7 @@ function OverviewRow({ item, organization }: { item: ApplicationOverview; organi
         )}
       </td>
       <td class="max-sm:basis-full">
-        <div class="flex items-center gap-3">
+        <div class="flex flex-wrap items-center gap-3">
           <Sparkline hours={hours} />
           <span>
             {counted(requests, 'request')}
