@@ -220,11 +220,12 @@ function Recent() {
   )
 }
 
+/** What happened; the name in it, which may be any text, keeps its direction to itself. */
 function Happened({ item }: { item: Activity }) {
   const text = happened(item)
   const { name } = item.subject
-  if (typeof name !== 'string') return <>{text}</>
-  const at = text.indexOf(name)
+  const at = typeof name === 'string' ? text.indexOf(name) : -1
+  if (typeof name !== 'string' || at === -1) return <>{text}</>
   return (
     <>
       {text.slice(0, at)}

@@ -36,14 +36,17 @@ function compare(now: readonly Variable[], before: readonly Variable[] | undefin
 export default function Variables({ deployment }: { deployment: Deployment }) {
   const { application } = useApplication()
   const { id, environment, variables, sizeBytes } = deployment
-  const before = useApi([...ofApplication(application.id), 'before', id], async (platform, options) => {
-    const params = { applicationId: application.id, environment, status: 'ACTIVE', from: id, limit: 1 } as const
-    return (await listDeployments(platform, params, options)).items[0] ?? null
-  })
+  const before = useApi([...ofApplication(application.id), 'before', id], (platform, options) =>
+    listDeployments(
+      platform,
+      { applicationId: application.id, environment, status: 'ACTIVE', from: id, limit: 1 },
+      options,
+    ),
+  )
   if (variables === null) return <Empty>It has not been provisioned, so it has no variables.</Empty>
   return (
     <Loaded answer={before} rows={5}>
-      {(last) => (
+      {({ items: [last] }) => (
         <div class="flex flex-col gap-4">
           <p class="text-soft">
             {last ? (

@@ -129,7 +129,7 @@ function Filters({ environment, status }: { environment: string | undefined; sta
   const choose = (member: string, value: string): void =>
     route(address({ [member]: value === '' ? undefined : value, from: undefined }))
   return (
-    <div class="flex flex-wrap gap-2">
+    <div class="flex max-w-full min-w-0 flex-wrap gap-2">
       <select
         aria-label="Environment"
         class={controlClass}
@@ -215,7 +215,7 @@ function DeploymentRow({
         <When at={createdAt} />
       </td>
       <td class="max-sm:basis-full">
-        <div class="flex flex-wrap items-center gap-2 sm:justify-end">
+        <div class="flex flex-wrap items-center gap-2 sm:flex-nowrap sm:justify-end">
           {status === 'ACTIVE' && retiredAt === null && (
             <a href={url} target="_blank" rel="noreferrer" class={buttonClass('plain')}>
               <ExternalLink size={16} strokeWidth={1.5} aria-hidden="true" /> Open
