@@ -135,7 +135,8 @@ export default {
     },
     {
       name: 'console-stands-on-the-sdk',
-      comment: 'By what runs in a browser; the lint rule of packages/console sees to it that nothing else asks the platform.',
+      comment:
+        'By what runs in a browser; the lint rule of packages/console sees to it that nothing else asks the platform.',
       severity: 'error',
       from: { path: '^packages/console/src/' },
       to: {
