@@ -53,7 +53,8 @@ export class Guard extends Component<
     const cache = this.context as QueryClient | undefined
     cache?.removeQueries({ type: 'inactive' })
     await cache?.invalidateQueries({}, { cancelRefetch: false })
-    this.setState({ isBroken: false })
+    // In a task of its own: the parts of the page are handed the answers in one that is under way.
+    setTimeout(() => this.setState({ isBroken: false }))
   }
 
   override render() {
