@@ -14,23 +14,12 @@ const Application = lazy(() => import('./screens/application/application.tsx'))
 const Deployments = lazy(() => import('./screens/deployments/deployments.tsx'))
 const Deployment = lazy(() => import('./screens/deployment/deployment.tsx'))
 
-/** The router throws at a path that no text decodes to. */
-function isReadable(path: string): boolean {
-  try {
-    decodeURIComponent(path)
-    return true
-  } catch {
-    return false
-  }
-}
-
 export function Console({ config, control }: { config: Config; control: SessionControl }) {
   const { value } = session
   const cache = useMemo(() => createApiCache(control.refuse), [value.state === 'signed-in'])
   if (value.state === 'stopped')
     return <Stopped stop={value.stop} sentence={value.sentence} signIn={() => void control.signIn()} />
   if (value.state === 'on-the-way') return <OnTheWay />
-  if (!isReadable(location.pathname)) history.replaceState(null, '', '/?unreadable')
   return (
     <ConfigContext.Provider value={config}>
       <QueryClientProvider client={cache}>

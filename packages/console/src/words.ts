@@ -24,7 +24,8 @@ export function duration(ms: number): string {
   if (ms < 1_000) return `${ms < 9.95 ? Number(ms.toFixed(1)) : Math.round(ms)} ms`
   if (ms < 59_950) return `${(ms / 1_000).toFixed(1)} s`
   const seconds = Math.round(ms / 1_000)
-  return `${Math.floor(seconds / 60)} min ${seconds % 60} s`
+  const minutes = `${Math.floor(seconds / 60)} min`
+  return seconds % 60 === 0 ? minutes : `${minutes} ${seconds % 60} s`
 }
 
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' })

@@ -552,9 +552,9 @@ describeInChromium('the screens of the console', (open) => {
     await button(page, 'Choose a hostname').click()
     const set = button(page, 'Set hostname')
     await expect.poll(() => set.getAttribute('aria-disabled')).toBe('true')
-    expect(await set.getAttribute('title')).toBe(
-      'Only owners and administrators of the organization may do this; you are a member.',
-    )
+    const reason = 'Only owners and administrators of the organization may do this; you are a member.'
+    expect(await set.getAttribute('title')).toBe(reason)
+    expect(await main(page).getByText(reason).first().isVisible()).toBe(true)
     expect(await look(page, 'application, member')).toEqual([])
     expect(faults).toEqual([])
     await context.close()

@@ -19,7 +19,7 @@ function FindField({ viewing, field }: { viewing: LogViewing; field: RefObject<H
     }
   }
   return (
-    <label class="relative flex min-w-48 grow basis-48 items-center sm:max-w-80">
+    <label class="relative flex min-w-[min(12rem,100%)] grow basis-48 items-center sm:max-w-80">
       <span class="sr-only">Find in the log</span>
       <Search {...icon} class="pointer-events-none absolute start-2.5 text-soft" />
       <input

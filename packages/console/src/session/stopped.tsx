@@ -89,9 +89,9 @@ export function OnTheWay() {
   }, [])
   return (
     <main class={`grid min-h-dvh place-items-center ${isShown ? '' : 'invisible'}`}>
-      <p role="status" class="flex items-center gap-2 text-soft">
+      <h1 class="flex items-center gap-2 text-soft">
         <Mark /> {value.state === 'on-the-way' && value.to === 'sign-out' ? 'Signing out' : 'Signing in'}
-      </p>
+      </h1>
     </main>
   )
 }

@@ -2,7 +2,7 @@ import { getHostnameAvailability, setHostname } from '@platform/sdk'
 import { useState } from 'preact/hooks'
 import { Button } from '../../parts/button.tsx'
 import { Field, isAtField, problemOf } from '../../parts/field.tsx'
-import { Failure } from '../../parts/notice.tsx'
+import { Failure, Wrong } from '../../parts/notice.tsx'
 import { tell } from '../../parts/toast.tsx'
 import { useConfig } from '../../config.ts'
 import { useApi, useChange } from '../../platform/api.ts'
@@ -61,6 +61,7 @@ function LabelForm({ label, domain, onClose }: { label: string | null; domain: s
         if (isChanged && problem === undefined) change.mutate(text)
       }}
     >
+      {obstacle !== undefined && <Wrong>{obstacle}</Wrong>}
       {change.error && !isAtField(change.error, ['/label']) && <Failure error={change.error} />}
       <div class="w-full">
         <Field

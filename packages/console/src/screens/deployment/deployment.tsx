@@ -125,7 +125,7 @@ function Shown({ deployment, part, list }: { deployment: Deployment; part: strin
           {git?.commit && (
             <Fact name="Commit">
               <span class="inline-flex items-center gap-1">
-                <code class="font-mono">{git.commit.slice(0, 8)}</code>
+                <code class="shrink-0 font-mono">{git.commit.slice(0, 8)}</code>
                 {git.branch && <span class="break-all text-soft">on {git.branch}</span>}
               </span>
             </Fact>

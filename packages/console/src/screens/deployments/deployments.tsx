@@ -234,7 +234,7 @@ function Commit({ git }: { git: Deployment['git'] }) {
   return (
     <p class="flex flex-wrap items-center gap-x-2 text-soft">
       <GitCommitHorizontal size={16} strokeWidth={1.5} aria-hidden="true" />
-      {git.commit && <code class="font-mono text-note">{git.commit.slice(0, 8)}</code>}
+      {git.commit && <code class="shrink-0 font-mono text-note">{git.commit.slice(0, 8)}</code>}
       {git.branch && <span class="break-all">{git.branch}</span>}
       {git.isDirty && <span>with changes that are not committed</span>}
       {git.pullRequest !== null && <span>#{number(git.pullRequest)}</span>}
