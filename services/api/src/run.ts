@@ -70,13 +70,14 @@ export const run = (call: Call): Promise<number> =>
         return composed
       },
       roles: {
+        // Where the API answers, the console does, too: a launcher waits for the API alone.
         all: withFunctions(async (deps, config) => [
           worker(deps, config),
+          ...(await webConsole(deps, config)),
           await api(deps, config),
           await edge(deps, config),
-          ...(await webConsole(deps, config)),
         ]),
-        api: async (deps, config) => [await api(deps, config), ...(await webConsole(deps, config))],
+        api: async (deps, config) => [...(await webConsole(deps, config)), await api(deps, config)],
         worker: withFunctions(async (deps, config) => [worker(deps, config)]),
         edge: withFunctions(async (deps, config) => [await edge(deps, config)]),
       },
