@@ -133,15 +133,29 @@ describeInChromium('a deployment from the console', (open) => {
     await context.close()
   })
 
-  test('sending is stopped by a button, which cancels the deployment that waits, and something else can be chosen', async () => {
+  const stages: [when: string, held: RegExp][] = [
+    ['before the deployment is created', /\/deployments$/],
+    ['while its files are sent', parts],
+  ]
+  test.each(stages)('sending is stopped by a button %s, which cancels the deployment', async (_, held) => {
     const { place, context, page } = await openNew()
-    await page.route(parts, () => {})
+    const arrived = Promise.withResolvers<void>()
+    const released = Promise.withResolvers<void>()
+    await page.route(held, async (route) => {
+      if (!['POST', 'PUT'].includes(route.request().method())) return route.continue()
+      arrived.resolve()
+      await released.promise
+      // The browser may have given it up meanwhile.
+      await route.continue().catch(() => {})
+    })
     await page.getByRole('button', { name: 'Use the sample' }).click()
     await send(page).click()
+    await arrived.promise
     await page.getByRole('button', { name: 'Stop' }).click()
     await page.getByRole('button', { name: 'Choose something else' }).click()
     await page.getByRole('button', { name: 'Choose a folder' }).waitFor()
     expect(await page.getByText('Sending').count()).toBe(0)
+    released.resolve()
     const reasons = async (): Promise<string[]> => {
       const { body } = await platform.call(
         place.owner.token,

@@ -20,14 +20,21 @@ async function sendPlan(
   },
 ): Promise<string> {
   let id: string | undefined
+  // Its creation is never broken off: nobody would know what to cancel.
+  const files = new AbortController()
+  const stop = (): void => {
+    if (id !== undefined) files.abort(signal.reason)
+  }
+  signal.addEventListener('abort', stop)
   try {
     const deployment = await deployArchive(platform, {
       deployment: { applicationId, environment },
       archive: plan.open(),
       wait: false,
-      signal,
+      signal: files.signal,
       onProgress(progress) {
         if (progress.step === 'created') ({ id } = progress.deployment)
+        if (signal.aborted) stop()
         if (progress.step === 'sent') onSent(progress.sentBytes)
       },
     })
@@ -36,6 +43,8 @@ async function sendPlan(
     // Where this fails, too, the platform ends by itself what waits for files for too long.
     if (id !== undefined) cancelDeployment(platform, { id }).catch(() => {})
     throw error
+  } finally {
+    signal.removeEventListener('abort', stop)
   }
 }
 
