@@ -12,6 +12,7 @@ import { ai, aiBudgetDelay, aiDelay, aiOpenStreams, aiStream } from './suites/ai
 import { aiHolds } from './suites/ai-holds.ts'
 import { aiUsage } from './suites/ai-usage.ts'
 import { cliDeploy, cliStart } from './suites/cli.ts'
+import { consoleLog, consoleOpen } from './suites/console.ts'
 import { exchange } from './suites/exchange.ts'
 import { imageHit, imageMemory, imageMiss } from './suites/images.ts'
 import { isrHit, isrMiss, isrRenewal } from './suites/isr.ts'
@@ -99,6 +100,8 @@ const suites: readonly Suite[] = [
   sdkUpload,
   cliStart,
   cliDeploy,
+  consoleOpen,
+  consoleLog,
 ]
 
 const ROUNDS_MIN = 1
