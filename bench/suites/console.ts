@@ -530,7 +530,7 @@ export const consoleLog: Suite = {
               }
             },
           ),
-          aim: { throughputRatioMin: 0.4 },
+          aim: { throughputRatioMin: 0.7 },
         },
       ],
     }
