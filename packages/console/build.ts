@@ -12,7 +12,7 @@ import { build } from 'vite'
 const home = import.meta.dirname
 /** Default: dist/. */
 const dist = resolve(process.argv[2] ?? join(home, 'dist'))
-const compressible = /\.(?:html|js|css|svg|json)$/
+const compressible = /\.(?:html|js|css|svg)$/
 
 /** The look's tokens, font and icon, where the style sheet and the page import them from. */
 async function writeLook(): Promise<void> {

@@ -26,7 +26,7 @@ const required = {
 /** What makes a process serve the console; nothing is built in the folder. */
 const withConsole = {
   CONSOLE_URL: 'http://localhost:3000',
-  CLIENTS_FOLDER: '/tmp/platform-no-clients',
+  CLIENTS_FOLDER: '/nonexistent/clients',
   CONSOLE_CLIENT_IDS: '0198c0de-0000-7000-8000-0000000000c2',
 }
 const environment = async (more: Record<string, string> = {}) =>

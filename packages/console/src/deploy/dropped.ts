@@ -27,8 +27,7 @@ export async function droppedThings(transfer: DataTransfer): Promise<Given> {
   const [first] = entries
   if (!first) throw new Error('Drop a folder, files or a zip archive')
   if (entries.length > 1 || first.isFile) {
-    const files = entries.filter((entry) => entry.isFile)
-    if (files.length === 1 && entries.length === 1) {
+    if (entries.length === 1) {
       const file = await fileOf(first as FileSystemFileEntry)
       if (isZip(file)) return chosenZip(file)
     }

@@ -15,13 +15,13 @@ export function useChoice<T extends string>(name: string, allowed: readonly T[])
   return { value, wrong: value === undefined ? `${name}=${text} is none of ${allowed.join(', ')}` : undefined }
 }
 
-const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+export const isUuid = (text: string): boolean => /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
 
 /** An id of the address. */
 export function useIdOf(name: string): Choice<string> {
   const text = useLocation().query[name]
   if (text === undefined) return { value: undefined, wrong: undefined }
-  return uuid.test(text) ? { value: text, wrong: undefined } : { value: undefined, wrong: `${name}=${text} is no id` }
+  return isUuid(text) ? { value: text, wrong: undefined } : { value: undefined, wrong: `${name}=${text} is no id` }
 }
 
 /** The address of this page with other members in its query; undefined takes one away. */

@@ -19,6 +19,7 @@ import {
   useDeployments,
 } from '../../platform/deployments.ts'
 import { pathOf } from '../../platform/places.ts'
+import { isUuid } from '../../platform/query.ts'
 import { useApplication } from '../../platform/surroundings.ts'
 import { bytes, duration, isUnderWay, nameOf, shortId, standingOf } from '../../words.ts'
 import { PromoteButton } from '../deployments/promote-button.tsx'
@@ -41,8 +42,6 @@ const parts: Record<string, { word: string; Part: ComponentType<PartProps> }> = 
   variables: { word: 'Variables', Part: lazy(() => import('./variables.tsx')) },
 }
 
-const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
-
 interface Address {
   organization: string
   application: string
@@ -62,7 +61,7 @@ function One({ id, part }: { id: string; part: string }) {
   const { organization, application } = useApplication()
   const list = pathOf(organization.slug, application.slug, 'deployments')
   const missing = <NotHere what="deployment" name={id} way="To all deployments" href={list} />
-  return uuid.test(id) ? <Found id={id} part={part} list={list} missing={missing} /> : missing
+  return isUuid(id) ? <Found id={id} part={part} list={list} missing={missing} /> : missing
 }
 
 function Found({ id, part, list, missing }: { id: string; part: string; list: string; missing: preact.VNode }) {

@@ -108,7 +108,7 @@ describe('without a browser', () => {
     expect(text).toContain(`<title>${platformName} API reference</title>`)
   })
 
-  test('where there is a console, the mark leads there', async () => {
+  test('the mark of the reference leads to the console where there is one', async () => {
     const consoleUrl = 'http://localhost:4444'
     const another = await startPlatform({ env: { CONSOLE_URL: consoleUrl } })
     const { text } = await another.call(null, 'GET /docs')
