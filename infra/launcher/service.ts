@@ -20,7 +20,7 @@ export type Service = {
   script: string
   /** Resolves with one sentence on how it ended, whether or not it was stopped. */
   ended: Promise<string>
-  /** Resolves once the URL answers 200. Throws StartProblem if the service ends first or takes over a minute. */
+  /** Resolves once the URL answers 200. Throws StartProblem if the service ends first or takes over 90 s. */
   waitUntilAnswers(url: string): Promise<void>
   /** Gives it 30 s to finish its work, then kills it. Safe to repeat. */
   stop(): Promise<void>
@@ -34,7 +34,8 @@ const youngHeap = '--max-semi-space-size=2'
 // glibc caches freed memory per arena: two arenas instead of eight per core save 22 MB after 300 MB of uploads.
 const arenas = { MALLOC_ARENA_MAX: '2' }
 const pollMs = 50
-const startTimeoutMs = 60_000
+/** Longer than a service tries to migrate, so that its own sentence comes first. */
+const startTimeoutMs = 90_000
 const drainTimeoutMs = 30_000
 const logBytesMax = 10 * 1024 * 1024
 

@@ -10,13 +10,13 @@ import { freePort } from '@platform/testkit/free-port'
 import { newObjectsUrl } from '@platform/testkit/objects'
 import request from 'supertest'
 // The services are named by path: their own tests use this package, so by name the workspace would have a cycle.
-import { compose as composeApi, migrate as migrateApi } from '../../services/api/src/compose.ts'
+import { compose as composeApi, prepareDatabase as prepareApiDatabase } from '../../services/api/src/compose.ts'
 import { loadConfig as loadApiConfig } from '../../services/api/src/config.ts'
 import { startApi } from '../../services/api/src/roles/api.ts'
 import { startConsole } from '../../services/api/src/roles/console.ts'
 import { startEdge } from '../../services/api/src/roles/edge.ts'
 import { startWorker } from '../../services/api/src/roles/worker.ts'
-import { compose as composeIdp, migrate as migrateIdp } from '../../services/idp/src/compose.ts'
+import { compose as composeIdp, prepareDatabase as prepareIdpDatabase } from '../../services/idp/src/compose.ts'
 import { loadConfig as loadIdpConfig } from '../../services/idp/src/config.ts'
 import { createUser } from '../../services/idp/src/features/accounts/accounts.ts'
 import { createClient } from '../../services/idp/src/features/clients/clients.ts'
@@ -169,7 +169,7 @@ export async function startPlatform(
     DATABASE_URL: idpDatabase,
     AUDIENCES: apiUrl,
   })
-  await migrateIdp(idpConfig)
+  await prepareIdpDatabase(idpConfig)
   const idp = await composeIdp(idpConfig, {
     now: clock.now,
     logger: createLogger('idp', 'silent'),
@@ -200,7 +200,7 @@ export async function startPlatform(
     ...options.env,
   }
   const apiConfig = loadApiConfig(apiEnvironment)
-  await migrateApi(apiConfig)
+  await prepareApiDatabase(apiConfig)
   const { onLogLine } = options
   const api = await composeApi(apiConfig, {
     now: clock.now,

@@ -25,7 +25,7 @@ const run = async (words: string[]) => {
         },
       ],
       loadConfig: () => ({ MIGRATE_ON_START: false }),
-      migrate: async () => {},
+      prepareDatabase: async () => {},
       compose: async () => ({
         deps: {},
         async close() {

@@ -54,7 +54,8 @@ interface Program<Config extends { MIGRATE_ON_START: boolean }, Deps> {
    */
   prints: 'text' | 'json'
   loadConfig(env: Record<string, string | undefined>): Config
-  migrate(config: Config): Promise<void>
+  /** Brings the database to the schema of this release; with MIGRATE_ON_START false makes sure that it has it. */
+  prepareDatabase(config: Config, logger: Logger): Promise<void>
   compose(config: Config, overrides: { logger: Logger }): Promise<{ deps: Deps; close(): Promise<void> }>
 }
 
@@ -149,10 +150,11 @@ async function runCommand<Config extends { MIGRATE_ON_START: boolean }, Deps>(
   }
 
   const config = program.loadConfig(env)
-  if (!command.run || config.MIGRATE_ON_START) await program.migrate(config)
-  if (!command.run) return print({ json: { migrated: true }, text: 'The schema is the newest' })
   // Logs go to stderr, so that stdout holds only the output.
-  const { deps, close } = await program.compose(config, { logger: createLogger(program.name, 'warn', stderr) })
+  const logger = createLogger(program.name, 'warn', stderr)
+  await program.prepareDatabase(command.run ? config : { ...config, MIGRATE_ON_START: true }, logger)
+  if (!command.run) return print({ json: { migrated: true }, text: 'The schema is the newest' })
+  const { deps, close } = await program.compose(config, { logger })
   try {
     // Before closing: a secret that is shown once must not be lost because a resource fails to close.
     print(await command.run(deps, args))
@@ -162,8 +164,7 @@ async function runCommand<Config extends { MIGRATE_ON_START: boolean }, Deps>(
 }
 
 /**
- * Runs a command: migrates the database unless MIGRATE_ON_START is false, composes the service, prints what the command
- * returns. Every program has the command `migrate`.
+ * Runs a command: prepares the database, composes the service, prints what the command returns. Every program has the command `migrate`.
  *
  * Returns the exit code: 0, 1 if the command failed, 2 if it was called incorrectly; both explain themselves on stderr. A
  * service that failed to start or to close may keep handles open.

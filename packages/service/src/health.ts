@@ -2,25 +2,23 @@ import type { BuildInfo } from './build-info.ts'
 import { listen } from './http-server.ts'
 import { collectDefaultMetrics, register } from 'prom-client'
 
-interface Health {
+export interface Health {
   port: number
+  /** From now on readiness is what this resolves to. */
+  readyWhile(isReady: () => Promise<boolean>): void
   /** Makes readiness fail, so that load balancers stop sending requests before the listener closes. */
   draining(): void
   stop(): Promise<void>
 }
 
 /**
- * Starts the internal listener: `/live` (touches nothing, and reports the build), `/ready` (503 while draining or while `isReady`
- * resolves to false; takes as long as `isReady`) and `/metrics` (Prometheus). It is never on the public port (D12).
+ * Starts the internal listener: `/live` (touches nothing, and reports the build), `/ready` (503 until `readyWhile` is called, while
+ * what that got resolves to false, and while draining) and `/metrics` (Prometheus). It is never on the public port (D12).
  */
-export async function startHealth(
-  host: string,
-  port: number,
-  isReady: () => Promise<boolean>,
-  build: BuildInfo,
-): Promise<Health> {
+export async function startHealth(host: string, port: number, build: BuildInfo): Promise<Health> {
   // Process metrics: CPU, memory, event-loop lag, garbage collection. Registered once, however often a test listens.
   if (!register.getSingleMetric('process_cpu_seconds_total')) collectDefaultMetrics()
+  let isReady = async (): Promise<boolean> => false
   let isDraining = false
   const server = await listen(
     (req, res) => {
@@ -42,5 +40,10 @@ export async function startHealth(
     host,
     port,
   )
-  return { port: server.port, draining: () => void (isDraining = true), stop: () => server.stop(0) }
+  return {
+    port: server.port,
+    readyWhile: (asked) => void (isReady = asked),
+    draining: () => void (isDraining = true),
+    stop: () => server.stop(0),
+  }
 }

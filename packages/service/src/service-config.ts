@@ -22,6 +22,9 @@ export const serviceVariables = (service: { name: string; port: number; healthPo
   DATABASE_POOL: count.default(10).describe('how many connections this process may hold, such as 10'),
   DATABASE_PREPARE: flag.default(true).describe('true, or false behind a transaction-mode pooler'),
   MIGRATE_ON_START: flag.default(true).describe('true, or false where `cli.ts migrate` runs before the services'),
+  MIGRATION_PATIENCE_MS: count
+    .default(60_000)
+    .describe('for how many milliseconds a migration that waits for a lock is tried again, such as 60000'),
   REDIS_URL: z
     .url({ protocol: /^rediss?$/ })
     .optional()

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,6 +15,15 @@ const readJournal = async (folder: string): Promise<Journal> =>
 /** The names of a service's migrations, in order. */
 export const migrationTags = async (folder: string): Promise<string[]> =>
   (await readJournal(folder)).entries.map(({ tag }) => tag)
+
+/** By name the hash of each migration, as the migrator notes it: SHA-256 of its file, in hex. */
+export async function migrationHashes(folder: string): Promise<Record<string, string>> {
+  const hash = async (tag: string) =>
+    createHash('sha256')
+      .update(await readFile(join(folder, `${tag}.sql`)))
+      .digest('hex')
+  return Object.fromEntries(await Promise.all((await migrationTags(folder)).map(async (tag) => [tag, await hash(tag)])))
+}
 
 const statementsOf = (text: string): string[] => text.split(BREAKPOINT)
 

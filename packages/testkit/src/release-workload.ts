@@ -221,10 +221,16 @@ export async function startWorkload(databaseUrl: string, exceptions: Exceptions,
   }
 }
 
-/** Fills every table with `count` rows of the same kind. */
-export async function fillTables(databaseUrl: string, exceptions: Exceptions, count: number): Promise<void> {
+/** Fills every table with `count` rows of the same kind. preparations: statements without which tables take no rows. */
+export async function fillTables(
+  databaseUrl: string,
+  exceptions: Exceptions,
+  count: number,
+  preparations: readonly string[],
+): Promise<void> {
   const sql = postgres(databaseUrl, { max: 1, onnotice: () => {} })
   try {
+    for (const statement of preparations) await sql.unsafe(statement)
     const tables = await readTables(sql)
     for (let n = 0; n < count; n++) await insertFamily(sql, newFamily(tables, exceptions))
   } finally {

@@ -7,7 +7,7 @@ import { createTokenVerifier } from '@platform/auth/token-verifier'
 import { type GuardedFetch, openGuardedFetch } from '@platform/guarded-fetch/guarded-fetch'
 import { openImageTransformer, type TransformerOptions } from '@platform/image-transformer/image-transformer'
 import { ConfigError } from '@platform/runtime/config'
-import { runMigrations } from '@platform/runtime/migrate'
+import { createDatabasePreparation, type PrepareDatabase } from '@platform/service/prepare-database'
 import { createRequestRecord } from '@platform/service/request-record'
 import { openResources, type ResourceOverrides } from '@platform/service/service-resources'
 import { newId } from '@platform/runtime/new-id'
@@ -51,8 +51,6 @@ import { createProfileLearner } from './features/profiles/profiles.ts'
 import { createDocument } from './http/document.ts'
 import { encodedContent } from './http/encoded-content.ts'
 
-const migrations = fileURLToPath(new URL('../migrations', import.meta.url))
-
 /** What a test may override. */
 interface Overrides extends ResourceOverrides {
   /** Interval between heartbeats of streams; their other times are counted in beats. */
@@ -70,8 +68,10 @@ interface Composed {
   close(): Promise<void>
 }
 
-/** Migrates the database to the schema of this code. Safe to repeat, and from several processes at once. */
-export const migrate = (config: Config): Promise<void> => runMigrations(config.DATABASE_URL, migrations)
+export const prepareDatabase: PrepareDatabase = createDatabasePreparation(
+  'api',
+  fileURLToPath(new URL('../migrations', import.meta.url)),
+)
 
 /** Builds everything the roles use from the configuration. The only place that knows which driver is behind which interface. */
 export async function compose(config: Config, overrides: Overrides = {}): Promise<Composed> {

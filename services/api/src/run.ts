@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { type Part, runService } from '@platform/service/run-service'
 import type { Call } from '@platform/service/run-process'
-import { compose, migrate } from './compose.ts'
+import { compose, prepareDatabase } from './compose.ts'
 import { type Config, loadConfig } from './config.ts'
 import type { Deps } from './deps.ts'
 import { startApi } from './roles/api.ts'
@@ -63,9 +63,9 @@ export const run = (call: Call): Promise<number> =>
     {
       name: 'api',
       loadConfig,
-      migrate,
-      async compose(config) {
-        const composed = await compose(config)
+      prepareDatabase,
+      async compose(config, overrides) {
+        const composed = await compose(config, overrides)
         reloadOnHangup(composed.deps)
         return composed
       },

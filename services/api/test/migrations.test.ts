@@ -1,17 +1,24 @@
 // engines: postgres
-import { fileURLToPath } from 'node:url'
+import { readFile } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { runMigrations } from '@platform/runtime/migrate'
+import {
+  databaseAt as serviceDatabaseAt,
+  exceptions,
+  migrateTo as migrateServiceTo,
+  migrationsOf,
+  releases,
+} from '@platform/testing/earlier-schemas'
 import { createServiceDatabase } from '@platform/testing/service-databases'
-import { createDatabase } from '@platform/testkit/databases'
-import { countStatements, migrationTags, withMigrationsUpTo } from '@platform/testkit/migration-folder'
-import { type Exceptions, fillTables, startWorkload } from '@platform/testkit/release-workload'
+import { countStatements, migrationHashes, migrationTags, withMigrationsUpTo } from '@platform/testkit/migration-folder'
+import { startWorkload } from '@platform/testkit/release-workload'
 import { schemaText } from '@platform/testkit/schema-text'
 import { getTableName } from 'drizzle-orm'
 import postgres from 'postgres'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import * as schema from '../src/schema.ts'
 
-const folder = fileURLToPath(new URL('../migrations', import.meta.url))
+const folder = migrationsOf('api')
 const tags = await migrationTags(folder)
 /**
  * The newest migrations, each with the one before it: what the release before expects. Older files change no more, and passed all this
@@ -22,21 +29,6 @@ const steps = tags
   .slice(1)
   .map((tag, n) => [tag, tags[n] ?? ''] as const)
   .slice(-TRIED)
-
-/** What ties columns to each other, and a catalog does not say in a way that can be followed. */
-const exceptions: Exceptions = {
-  api_keys: { deployment_id: null, environment_id: null },
-  env_vars: { layer: 'application', application_id: { of: 'applications', column: 'id' } },
-}
-/** What the service makes while it runs and its tables need to take rows, once they are there. */
-const preparations = [
-  `do $$ begin if to_regclass('request_logs') is not null then
-    create table if not exists request_logs_any partition of request_logs default; end if; end $$`,
-  `do $$ begin if to_regclass('runtime_logs') is not null then
-    create table if not exists runtime_logs_any partition of runtime_logs default; end if; end $$`,
-  `do $$ begin if to_regclass('ai_usage_events') is not null then
-    create table if not exists ai_usage_events_any partition of ai_usage_events default; end if; end $$`,
-]
 
 const ROWS = 30
 /**
@@ -51,21 +43,8 @@ function statementsToKillAfter(tag: string, count: number): number[] {
 /** Holds a migration where a test wants to look at it. */
 const PAUSE = 4_711
 
-const migrateTo = (url: string, tag: string): Promise<void> =>
-  withMigrationsUpTo(folder, tag, (upTo) => runMigrations(url, upTo))
-
-/** A database of its own as the release before left it: its schema, and rows in every table. */
-const databaseAt = (tag: string) =>
-  createDatabase({
-    name: `api_at_${tag.slice(0, 4)}`,
-    async migrate(url) {
-      await migrateTo(url, tag)
-      await withClient(url, async (sql) => {
-        for (const statement of preparations) await sql.unsafe(statement)
-      })
-      await fillTables(url, exceptions, ROWS)
-    },
-  })
+const migrateTo = (url: string, tag: string) => migrateServiceTo('api', url, tag)
+const databaseAt = (tag: string) => serviceDatabaseAt('api', tag, ROWS)
 
 async function withClient<T>(url: string, work: (sql: postgres.Sql) => Promise<T>): Promise<T> {
   const sql = postgres(url, { max: 1, onnotice: () => {} })
@@ -95,16 +74,41 @@ test('src/schema.ts lists every table, so that drizzle-kit takes none for droppe
   expect(new Set(Object.values(schema).map((table) => getTableName(table)))).toEqual(new Set(tables))
 })
 
-test(
-  'a database of the first release, with rows in every table, comes to the newest in one go',
+test('a migration that was noted is never changed, and a new one is noted (test/migrations.golden.json)', async () => {
+  const noted = JSON.parse(await readFile(new URL('migrations.golden.json', import.meta.url), 'utf8')) as unknown
+  expect(await migrationHashes(folder)).toEqual(noted)
+})
+
+test.each(releases)(
+  'from the schema of $version, filled, one call reaches the newest while that release works, and nothing of it fails',
   { timeout: 120_000 },
-  async () => {
-    const { url } = await databaseAt(tags[0] ?? '')
-    const { url: fresh } = await createServiceDatabase('api')
+  async ({ lastMigration }) => {
+    const { url } = await databaseAt(lastMigration.api)
+    const workload = await startWorkload(url, exceptions.api)
+    await workload.rounds()
     await runMigrations(url, folder)
+    await workload.rounds()
+    expect(await workload.stop()).toMatchObject({ failures: [] })
+    const { url: fresh } = await createServiceDatabase('api')
     expect(await schemaText(url)).toBe(await schemaText(fresh))
   },
 )
+
+test('while a session holds buckets for 4 s, no reader of environments waits for 200 ms until all later migrations are through', async () => {
+  const { url } = await databaseAt('0010_open_streams')
+  const holder = withClient(url, (sql) =>
+    sql.begin(async (tx) => {
+      await tx`lock table buckets in row exclusive mode`
+      await sleep(4_000)
+    }),
+  )
+  const over = runMigrations(url, folder).then(() => true)
+  // The server's own clock: what this process waits for is not the reader's wait.
+  const reader = postgres(url, { max: 1, connection: { statement_timeout: 200 } })
+  onTestFinished(() => reader.end({ timeout: 5 }))
+  while (!(await Promise.race([over, sleep(10, false)]))) await reader`select count(*) from environments`
+  await holder
+})
 
 test('deployments of the release before are counted in their environments', async () => {
   const { url } = await databaseAt('0023_working_folders')
@@ -122,7 +126,7 @@ test('deployments of the release before are counted in their environments', asyn
 describe.each(steps)('%s', { timeout: 120_000 }, (tag, before) => {
   test('runs while the release before it works, and nothing of that fails', async () => {
     const { url } = await databaseAt(before)
-    const workload = await startWorkload(url, exceptions)
+    const workload = await startWorkload(url, exceptions.api)
     await workload.rounds()
     await migrateTo(url, tag)
     await workload.rounds()
@@ -132,7 +136,7 @@ describe.each(steps)('%s', { timeout: 120_000 }, (tag, before) => {
 
   test('gives way where it would hold up the release behind a backup, and runs afterwards', async () => {
     const { url } = await databaseAt(before)
-    const workload = await startWorkload(url, exceptions)
+    const workload = await startWorkload(url, exceptions.api)
     await workload.rounds()
     await withClient(url, (sql) =>
       sql.begin(async (tx) => {
@@ -141,7 +145,9 @@ describe.each(steps)('%s', { timeout: 120_000 }, (tag, before) => {
           select oid::regclass::text as name from pg_class
           where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')`
         await tx.unsafe(`lock table ${tables.map(({ name }) => name).join(', ')} in access share mode`)
-        await migrateTo(url, tag).catch((error: Error) => expect(String(error.cause)).toMatch(/lock timeout/))
+        await withMigrationsUpTo(folder, tag, (upTo) => runMigrations(url, upTo, { patienceMs: 1 })).catch(
+          (error: Error) => expect(error.message).toMatch(/waited \d s for a lock \(55P03\)/),
+        )
         await workload.rounds()
       }),
     )
@@ -174,7 +180,7 @@ describe.each(steps)('%s', { timeout: 120_000 }, (tag, before) => {
               and database = (select oid from pg_database where datname = current_database())`
         expect([statement, await outcome]).toEqual([statement, 'failed'])
       })
-      const workload = await startWorkload(url, exceptions, 1)
+      const workload = await startWorkload(url, exceptions.api, 1)
       await workload.rounds()
       await migrateTo(url, tag)
       await workload.rounds()

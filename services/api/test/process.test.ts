@@ -4,8 +4,10 @@ import { createServer } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { createServiceDatabase, createStrangersDatabase } from '@platform/testing/service-databases'
 import { callProgram } from '@platform/testkit/call-program'
 import { startCable } from '@platform/testkit/cable'
+import { dumpDatabase } from '@platform/testkit/dump-database'
 import { freePort } from '@platform/testkit/free-port'
 import { serviceEnvironment, startServiceProcess, statusOf, untilStatus } from '@platform/testing/service-process'
 import postgres from 'postgres'
@@ -236,4 +238,19 @@ test('a process whose launcher is gone ends by itself', async () => {
   await untilStatus(`http://127.0.0.1:${env.HEALTH_PORT}/ready`, 200)
   child.stdin.end()
   expect((await ended).code).toBe(0)
+})
+
+test.each([
+  ['the identity provider’s database', () => createServiceDatabase('idp')],
+  ['a stranger’s database', createStrangersDatabase],
+])('a start on %s ends with a sentence, migrating or not, and writes nothing there', async (_, create) => {
+  const { url } = await create()
+  const before = await dumpDatabase(url)
+  for (const MIGRATE_ON_START of ['true', 'false']) {
+    const env = await environment({ DATABASE_URL: url, MIGRATE_ON_START })
+    const { code, stderr } = await callProgram(run, { words: [], env })
+    expect(code).toBe(1)
+    expect(stderr).toContain('The database of DATABASE_URL belongs to another program: ')
+  }
+  expect(await dumpDatabase(url)).toBe(before)
 })

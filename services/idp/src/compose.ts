@@ -3,7 +3,7 @@ import { ownKeys } from '@platform/auth/issuer-keys'
 import { openKeySet } from '@platform/auth/key-set'
 import { createTokenVerifier } from '@platform/auth/token-verifier'
 import type { Logger } from '@platform/runtime/logger'
-import { runMigrations } from '@platform/runtime/migrate'
+import { createDatabasePreparation, type PrepareDatabase } from '@platform/service/prepare-database'
 import { createRequestRecord } from '@platform/service/request-record'
 import { openResources, type ResourceOverrides } from '@platform/service/service-resources'
 import { createAfterAnswer } from './after-answer.ts'
@@ -17,10 +17,10 @@ import type { Mailer } from './features/mail/mailer.ts'
 import { createSignedMailer } from './features/mail/signed-mailer.ts'
 import { openRefreshKeys } from './features/refresh/refresh-keys.ts'
 
-const migrations = fileURLToPath(new URL('../migrations', import.meta.url))
-
-/** Migrates the database to the schema of this code. Safe to repeat, and to run in several processes at once. */
-export const migrate = (config: Config): Promise<void> => runMigrations(config.DATABASE_URL, migrations)
+export const prepareDatabase: PrepareDatabase = createDatabasePreparation(
+  'idp',
+  fileURLToPath(new URL('../migrations', import.meta.url)),
+)
 
 function openMailer(config: Config, now: () => Date, logger: Logger): Mailer | undefined {
   const { MAIL_URL: url, mailFrom: from, accountUrl } = config

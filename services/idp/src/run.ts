@@ -1,6 +1,6 @@
 import { runService } from '@platform/service/run-service'
 import type { Call } from '@platform/service/run-process'
-import { compose, migrate } from './compose.ts'
+import { compose, prepareDatabase } from './compose.ts'
 import { loadConfig } from './config.ts'
 import { startHousekeeping } from './roles/housekeeping.ts'
 import { startIdp } from './roles/idp.ts'
@@ -11,7 +11,7 @@ export const run = (call: Call): Promise<number> =>
     {
       name: 'idp',
       loadConfig,
-      migrate,
+      prepareDatabase,
       compose,
       roles: {
         all: async (deps, { HOST: host, PORT: port, AUDIT_RETENTION_DAYS }) => [

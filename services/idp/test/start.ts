@@ -6,13 +6,14 @@ import { pathToFileURL } from 'node:url'
 import { createLogger } from '@platform/runtime/logger'
 import { auditEvents } from '@platform/service/audit-table'
 import { readBuildInfo } from '@platform/service/build-info'
+import { startHealth } from '@platform/service/health'
 import { superviseParts } from '@platform/service/run-service'
 import { createServiceDatabase } from '@platform/testing/service-databases'
 import { Browser, type Visit } from '@platform/testkit/browser'
 import { freePort } from '@platform/testkit/free-port'
 import { asc, eq } from 'drizzle-orm'
 import request from 'supertest'
-import { compose, migrate } from '../src/compose.ts'
+import { compose, prepareDatabase } from '../src/compose.ts'
 import { loadConfig } from '../src/config.ts'
 import type { Deps } from '../src/deps.ts'
 import type { Hashing } from '../src/features/accounts/hashing.ts'
@@ -118,7 +119,7 @@ export async function startTestIdp(
     MAIL_URL: pathToFileURL(mailFolder).href,
     ...env,
   })
-  await migrate(config)
+  await prepareDatabase(config)
   const { deps, isReady, close } = await compose(config, {
     now,
     hashing,
@@ -127,9 +128,8 @@ export async function startTestIdp(
     logger: createLogger('idp', logTo ? 'info' : 'silent', logTo),
   })
   const server = await startIdp(deps, { host: config.HOST, port })
-  const build = readBuildInfo('idp', config.BUILD_COMMIT)
-  const health = { host: config.HEALTH_HOST, port: config.HEALTH_PORT, isReady, build }
-  const running = await superviseParts([server, startHousekeeping(deps, config.AUDIT_RETENTION_DAYS)], health)
+  const health = await startHealth(config.HEALTH_HOST, config.HEALTH_PORT, readBuildInfo('idp', config.BUILD_COMMIT))
+  const stopParts = superviseParts([server, startHousekeeping(deps, config.AUDIT_RETENTION_DAYS)], health, isReady)
 
   const send: TestIdp['send'] = async (on, body, headers = {}) => {
     const [method = 'GET', path = '/'] = on.split(' ')
@@ -240,7 +240,7 @@ export async function startTestIdp(
       return answer.body as Record<string, string>
     },
     async close() {
-      await running.stop(0)
+      await stopParts(0)
       await close()
       await rm(mailFolder, { recursive: true, force: true })
     },

@@ -1,7 +1,7 @@
 import { auditCommand } from '@platform/service/audit'
 import { runCli } from '@platform/service/cli'
 import type { Call } from '@platform/service/run-process'
-import { compose, migrate } from '../compose.ts'
+import { compose, prepareDatabase } from '../compose.ts'
 import { loadConfig } from '../config.ts'
 import { quotaNames } from '../features/products/registry.ts'
 import { aiCommands } from './ai.ts'
@@ -31,7 +31,7 @@ export const runCommandLine = (call: Call): Promise<number> =>
       ],
       prints: 'json',
       loadConfig,
-      migrate,
+      prepareDatabase,
       compose,
     },
     call,

@@ -1,7 +1,7 @@
 import { auditCommand } from '@platform/service/audit'
 import { runCli } from '@platform/service/cli'
 import type { Call } from '@platform/service/run-process'
-import { compose, migrate } from '../compose.ts'
+import { compose, prepareDatabase } from '../compose.ts'
 import { loadConfig } from '../config.ts'
 import { applyCommand } from './apply.ts'
 import { clientCommands } from './clients.ts'
@@ -18,7 +18,7 @@ export const runCommandLine = (call: Call): Promise<number> =>
       notes: [],
       prints: 'text',
       loadConfig,
-      migrate,
+      prepareDatabase,
       compose,
     },
     call,
