@@ -41,6 +41,7 @@ async function startIssuer(published: SigningKey[]) {
   const verifier = createTokenVerifier([{ issuer, audience: AUDIENCE, alg: 'RS256', keys }], now)
   return {
     url: issuer,
+    keys,
     verify: (token: string) =>
       verifier.verify(token).then(
         () => 'accepted',
@@ -138,4 +139,16 @@ test('a token lives as long as expires_in said, whatever its issue lost by round
   issuer.advance(1_001)
   expect(await issuer.verify(token)).toBe('The token has expired')
   expect(await issuer.verify(await issuer.sign(key))).toBe('accepted')
+})
+
+test('a check fails while the issuer is away, and costs nobody the known keys', async () => {
+  const key = newKey()
+  const issuer = await startIssuer([key])
+  await issuer.keys.check()
+  expect(issuer.reads()).toBe(1)
+  issuer.away(true)
+  await expect(issuer.keys.check()).rejects.toBeInstanceOf(Error)
+  expect(await issuer.verify(await issuer.sign(key))).toBe('accepted')
+  issuer.away(false)
+  await issuer.keys.check()
 })

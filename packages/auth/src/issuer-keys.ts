@@ -40,6 +40,8 @@ export const ownKeys = (keySet: KeySet): IssuerKeys => ({
 export interface DiscoveredIssuer extends IssuerKeys {
   /** Returns the URL by which we reach one of its endpoints. Throws Unavailable if the discovery document cannot be read. */
   endpoint(name: 'userinfo_endpoint'): Promise<URL>
+  /** Reloads the JWKS. Rejects if that fails; the known keys stay in use. */
+  check(): Promise<void>
 }
 
 interface Discovery {
@@ -60,8 +62,8 @@ export function discoverIssuer(issuer: string, fetchFrom: string, now: () => Dat
   let kids = ''
   /** When the JWKS was last read; 0 before that. */
   let readAt = 0
-  /** When the last attempt to read it failed; 0 if it succeeded. */
-  let failedAt = 0
+  /** Why and when the last attempt to read it failed; undefined if it succeeded. */
+  let failure: { error: unknown; at: number } | undefined
   let renewing: Promise<void> | undefined
 
   /** Replaces the issuer's public origin by the one that we reach it by. */
@@ -114,20 +116,20 @@ export function discoverIssuer(issuer: string, fetchFrom: string, now: () => Dat
       await remote.reload()
       note(remote)
       readAt = now().getTime()
-      failedAt = 0
-    } catch {
-      failedAt = now().getTime() // the issuer is unavailable: keep the known keys
+      failure = undefined
+    } catch (error) {
+      failure = { error, at: now().getTime() } // the issuer is unavailable: keep the known keys
     }
   }
   /** Reloads the JWKS. Concurrent callers share one reload. */
   const renew = (): Promise<void> => (renewing ??= readAgain().finally(() => (renewing = undefined)))
 
   const age = (): number => now().getTime() - readAt
-  const isRetryDue = (): boolean => now().getTime() - failedAt >= RETRY_MS
+  const isRetryDue = (): boolean => failure === undefined || now().getTime() - failure.at >= RETRY_MS
   /** While the issuer is unavailable nobody waits for it: the known keys count as fresh, and reloads run in the background. */
   function isFresh(): boolean {
     if (readAt === 0 || age() < FRESH_MS) return true
-    if (failedAt === 0) return false
+    if (failure === undefined) return false
     if (isRetryDue()) void renew()
     return true
   }
@@ -140,6 +142,10 @@ export function discoverIssuer(issuer: string, fetchFrom: string, now: () => Dat
   return {
     endpoint: async (name) => reachable((await getIssuer()).document[name]),
     isFresh,
+    async check() {
+      await renew()
+      if (failure) throw failure.error
+    },
     async find(header) {
       const { remote: keys } = await getIssuer()
       await refresh()

@@ -41,13 +41,23 @@ function groups(address: string): string[] {
 const bucket = (address: string): string =>
   address.includes(':') && isIPv6(address) ? `${groups(address).slice(0, 4).join(':')}::/64` : address
 
+/** True for an IP address and for a CIDR range such as 10.0.0.0/8. */
+export function isAddressOrRange(text: string): boolean {
+  const [address = '', bits, ...more] = text.split('/')
+  const bitsMax = isIPv4(address) ? 32 : 128
+  return (
+    isIP(address) !== 0 &&
+    more.length === 0 &&
+    (bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= bitsMax))
+  )
+}
+
 /** trusted: addresses and CIDR ranges of proxies. Throws on anything else. */
 export function createClientAddress(trusted: readonly string[]): ClientAddress {
   const proxies = new BlockList()
   for (const entry of trusted) {
+    if (!isAddressOrRange(entry)) throw new Error(`${entry} is not an address or a CIDR range`)
     const [address = '', bits] = entry.split('/')
-    if (!isIP(address) || (bits !== undefined && !/^\d{1,3}$/.test(bits)))
-      throw new Error(`${entry} is not an address or a CIDR range`)
     const family = isIPv4(address) ? 'ipv4' : 'ipv6'
     if (bits === undefined) proxies.addAddress(address, family)
     else proxies.addSubnet(address, Number(bits), family)

@@ -8,5 +8,7 @@ export interface RateLimiter {
    * Never rejects: a driver whose store is unavailable counts in this process until the store is back.
    */
   hit(keys: readonly string[]): Promise<number[]>
+  /** Rejects if the store does not answer. Absent where there is none: then this process counts alone. */
+  check?: () => Promise<void>
   close(): Promise<void>
 }

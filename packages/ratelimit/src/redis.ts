@@ -109,6 +109,10 @@ export function createRedisLimiter(
       const totals = await counts
       return keys.map((key, i) => (totals.get(key) ?? 0) - (hits.get(key) ?? 0) + (places[i] ?? 0))
     },
+    async check() {
+      await firstConnection
+      await redis.ping()
+    },
     async close() {
       redis.disconnect()
       await local.close()

@@ -173,7 +173,7 @@ export async function runCli<Config extends { MIGRATE_ON_START: boolean }, Deps>
   program: Program<Config, Deps>,
   call: Call,
 ): Promise<number> {
-  const { words, stdout, stderr } = call
+  const { words, env, stdout, stderr } = call
   if (words.includes('--help') || (words.length === 0 && program.prints === 'text')) {
     stdout.write(helpOf(program))
     return 0
@@ -186,7 +186,7 @@ export async function runCli<Config extends { MIGRATE_ON_START: boolean }, Deps>
       stderr.write(program.prints === 'json' ? helpOf(program) : `${error.message}. See --help.\n`)
       return 2
     }
-    stderr.write(`${error instanceof ApiError ? error.message : startupFailure(error)}\n`)
+    stderr.write(`${error instanceof ApiError ? error.message : startupFailure(error, env)}\n`)
     return 1
   }
 }

@@ -109,7 +109,7 @@ export async function runService<Config extends ServiceConfig, Deps extends { lo
     await start(service, call)
     return 0
   } catch (error) {
-    call.stderr.write(`${startupFailure(error)}\n`)
+    call.stderr.write(`${startupFailure(error, call.env)}\n`)
     return 1
   }
 }

@@ -1,4 +1,5 @@
-import { count, days, flag, list, origin, port } from '@platform/runtime/config'
+import { isAddressOrRange } from '@platform/ratelimit/client-address'
+import { count, days, findMisspelled, flag, list, origin, port, readConfig } from '@platform/runtime/config'
 import { masterKeys } from '@platform/runtime/seal'
 import { z } from 'zod'
 
@@ -30,7 +31,9 @@ export const serviceVariables = (service: { name: string; port: number; healthPo
     .optional()
     .describe('a Redis URL, such as redis://host:6379; without it limits are counted in this process'),
   MASTER_KEYS: masterKeys.describe('id:base64 of 32 bytes, newest first, such as k1:…= (openssl rand -base64 32)'),
-  TRUSTED_PROXIES: list.describe('addresses or ranges of proxies, with commas, such as 10.0.0.0/8'),
+  TRUSTED_PROXIES: list
+    .refine((entries) => entries.every(isAddressOrRange), 'an entry is neither an address nor a range')
+    .describe('addresses or ranges of proxies, with commas, such as 10.0.0.0/8'),
   STOP_NOTICE_MS: count
     .default(5_000)
     .describe('for how many milliseconds a process that stops says so before it accepts no more, such as 5000'),
@@ -48,4 +51,19 @@ export const serviceVariables = (service: { name: string; port: number; healthPo
 })
 
 /** The parsed variables. */
-export type ServiceConfig = z.output<z.ZodObject<ReturnType<typeof serviceVariables>>>
+export type ServiceConfig = z.output<z.ZodObject<ReturnType<typeof serviceVariables>>> & ReadConfig
+
+interface ReadConfig {
+  /** Sentences about variables that are probably misspelled, for the log. */
+  warnings: readonly string[]
+}
+
+/** Reads a service's configuration as `readConfig` does, and looks for misspelled variables. Throws ConfigError. */
+export const readServiceConfig = <S extends z.ZodObject>(
+  schema: S,
+  env: Record<string, string | undefined>,
+  retired: Readonly<Record<string, string>>,
+): z.output<S> & ReadConfig => ({
+  ...readConfig(schema, env, retired),
+  warnings: findMisspelled(Object.keys(schema.shape), env),
+})

@@ -4,6 +4,7 @@ import { openDatabase, openDatabaseProbe } from '@platform/runtime/database'
 import { createLogger, type Logger } from '@platform/runtime/logger'
 import { openNotifications } from '@platform/runtime/notifications'
 import { createSealer } from '@platform/runtime/seal'
+import type { Checks } from './dependencies.ts'
 import { limiterFallbacks } from './metrics.ts'
 import type { ServiceConfig } from './service-config.ts'
 
@@ -27,6 +28,7 @@ export async function openResources(
 ) {
   const now = overrides.now ?? (() => new Date())
   const logger = overrides.logger ?? createLogger(service, config.LOG_LEVEL)
+  for (const warning of config.warnings) logger.warn(warning)
   const clientAddress = createClientAddress(config.TRUSTED_PROXIES)
   const { db, close: closeDatabase } = openDatabase(config.DATABASE_URL, {
     name: pool,
@@ -42,6 +44,15 @@ export async function openResources(
     logger,
     onFallback: () => limiterFallbacks.inc(),
   })
+  const checks: Checks = {
+    database: {
+      variable: 'DATABASE_URL',
+      async check() {
+        if (!(await probe.isAnswering())) throw new Error('The database does not answer')
+      },
+    },
+    ...(limiter.check && { redis: { variable: 'REDIS_URL', check: limiter.check } }),
+  }
   return {
     now,
     logger,
@@ -52,6 +63,8 @@ export async function openResources(
     clientAddress,
     /** True if the database responds; resolves within a second. */
     isReady: () => probe.isAnswering(),
+    /** For `watchDependencies`. */
+    checks,
     async close(): Promise<void> {
       await notifications.close()
       await limiter.close()

@@ -8,6 +8,7 @@ import { type GuardedFetch, openGuardedFetch } from '@platform/guarded-fetch/gua
 import { openImageTransformer, type TransformerOptions } from '@platform/image-transformer/image-transformer'
 import { ConfigError } from '@platform/runtime/config'
 import { createDatabasePreparation, type PrepareDatabase } from '@platform/service/prepare-database'
+import type { Checks } from '@platform/service/dependencies'
 import { createRequestRecord } from '@platform/service/request-record'
 import { openResources, type ResourceOverrides } from '@platform/service/service-resources'
 import { newId } from '@platform/runtime/new-id'
@@ -65,6 +66,7 @@ interface Composed {
   deps: Deps
   /** Resolves to true while the database answers; takes at most a second. */
   isReady(): Promise<boolean>
+  checks: Checks
   close(): Promise<void>
 }
 
@@ -236,6 +238,11 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
       clientsFolder: config.CLIENTS_FOLDER,
     },
     isReady: resources.isReady,
+    checks: {
+      ...resources.checks,
+      objects: { variable: 'OBJECTS_URL', check: () => blobs.check() },
+      issuer: { variable: 'IDP_URL', check: () => idp.check() },
+    },
     async close() {
       keySet.close()
       await pgBoss.close()

@@ -1,5 +1,5 @@
-import { ConfigError, count, days, flag, list, origin, port, readConfig } from '@platform/runtime/config'
-import { serviceVariables } from '@platform/service/service-config'
+import { ConfigError, count, days, flag, hasFolderIfFile, list, origin, port } from '@platform/runtime/config'
+import { readServiceConfig, serviceVariables } from '@platform/service/service-config'
 import { getDomain } from 'tldts'
 import { z } from 'zod'
 
@@ -39,6 +39,7 @@ const schema = z.object({
     .describe('the header in which a trusted proxy names the visitor’s country, such as CF-IPCountry'),
   OBJECTS_URL: z
     .url({ protocol: /^(file|s3)$/ })
+    .refine(hasFolderIfFile, 'file: takes three slashes and a folder')
     .describe(
       'where objects are kept, such as file:///var/lib/platform/objects or s3://bucket?endpoint=https://s3.example.com',
     ),
@@ -138,7 +139,13 @@ const schema = z.object({
     .describe('origins of pages that may call this API, with commas, such as https://console.example.com'),
 })
 
-export type Config = z.output<typeof schema> & {
+/** The variables that the service reads. */
+export const variables: readonly string[] = Object.keys(schema.shape)
+
+/** Variables of earlier releases, and those to set in their place. */
+export const retired = { APPS_DOMAIN: 'APPS_URL' }
+
+export type Config = ReturnType<typeof readServiceConfig<typeof schema>> & {
   /** Reads an environment variable that the AI_PROVIDERS file names: a provider's key. */
   readVariable: (name: string) => string | undefined
 }
@@ -172,7 +179,7 @@ function refuseSharedSites(config: Config): void {
 
 /** Parses the environment, once. Throws ConfigError. */
 export function loadConfig(env: Record<string, string | undefined>): Config {
-  const config = { ...readConfig(schema, env), readVariable: (name: string) => env[name] }
+  const config = { ...readServiceConfig(schema, env, retired), readVariable: (name: string) => env[name] }
   refuseSharedSites(config)
   if (config.EDGE_INTERNAL_URL !== undefined && config.EDGE_INTERNAL_PORT === 0)
     throw new ConfigError(

@@ -1,9 +1,11 @@
 import { join } from 'node:path'
+import { watchUntilClosed } from '@platform/service/dependencies'
 import { type Part, runService } from '@platform/service/run-service'
 import type { Call } from '@platform/service/run-process'
 import { compose, prepareDatabase } from './compose.ts'
 import { type Config, loadConfig } from './config.ts'
 import type { Deps } from './deps.ts'
+import { requireWritableFolder } from './drivers/objects/open-blobs.ts'
 import { startApi } from './roles/api.ts'
 import { startConsole } from './roles/console.ts'
 import { startEdge } from './roles/edge.ts'
@@ -65,9 +67,10 @@ export const run = (call: Call): Promise<number> =>
       loadConfig,
       prepareDatabase,
       async compose(config, overrides) {
+        await requireWritableFolder(config.OBJECTS_URL)
         const composed = await compose(config, overrides)
         reloadOnHangup(composed.deps)
-        return composed
+        return watchUntilClosed(composed)
       },
       roles: {
         // Where the API answers, the console does, too: a launcher waits for the API alone.

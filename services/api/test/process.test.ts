@@ -1,9 +1,17 @@
-import { execFile } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
+import { findMisspelled } from '@platform/runtime/config'
+import { releases } from '@platform/testing/earlier-schemas'
+import { ordinaryVariables } from '@platform/testing/ordinary-variables'
 import { createServiceDatabase, createStrangersDatabase } from '@platform/testing/service-databases'
 import { callProgram } from '@platform/testkit/call-program'
 import { startCable } from '@platform/testkit/cable'
@@ -12,7 +20,8 @@ import { freePort } from '@platform/testkit/free-port'
 import { serviceEnvironment, startServiceProcess, statusOf, untilStatus } from '@platform/testing/service-process'
 import postgres from 'postgres'
 import { expect, onTestFinished, test } from 'vitest'
-import { loadConfig } from '../src/config.ts'
+import { loadConfig, retired, variables } from '../src/config.ts'
+import { openBlobs, requireWritableFolder } from '../src/drivers/objects/open-blobs.ts'
 import { run } from '../src/run.ts'
 
 const main = new URL('../src/main.ts', import.meta.url)
@@ -59,7 +68,13 @@ test.each([
   [{ BUILD_REGISTRIES: 'https://npm.example.net/path' }, 'BUILD_REGISTRIES is not valid'],
   [{ COUNTRY_HEADER: 'a b' }, 'COUNTRY_HEADER is not valid'],
   [{ CORS_ORIGINS: 'https://a.example.com,nonsense' }, 'CORS_ORIGINS is not valid'],
-  [{ TRUSTED_PROXIES: 'nonsense' }, 'nonsense is not an address or a CIDR range'],
+  [{ TRUSTED_PROXIES: '10.0.0.0/33' }, 'TRUSTED_PROXIES is not valid (an entry is neither an address nor a range)'],
+  [{ APPS_DOMAIN: 'apps.example.net' }, 'APPS_DOMAIN is not read any more: set APPS_URL in its place'],
+  [{ OBJECTS_URL: 'file://var/objects' }, 'OBJECTS_URL is not valid (file: takes three slashes and a folder)'],
+  [{ OBJECTS_URL: import.meta.url }, 'OBJECTS_URL names a file, not a folder'],
+  [{ OBJECTS_URL: `${import.meta.url}/below` }, 'OBJECTS_URL names a file, not a folder'],
+  [{ OBJECTS_URL: 'file:///proc' }, 'OBJECTS_URL names a folder that this process cannot write to (ENOENT)'],
+  [{ OBJECTS_URL: 'file:///sys/objects' }, 'OBJECTS_URL names a folder that this process cannot write to'],
   [
     { PUBLIC_URL: 'https://api.example.com', APPS_URL: 'https://apps.example.com' },
     'APPS_URL and PUBLIC_URL share the domain example.com',
@@ -76,7 +91,7 @@ test.each([
     { PUBLIC_URL: 'https://api.example.com', S3_DOMAIN: '-s3.example.com' },
     'S3_DOMAIN and PUBLIC_URL share the domain example.com',
   ],
-  [{ DATABASE_URL: 'postgres://localhost:1/api' }, 'The database of DATABASE_URL cannot be reached'],
+  [{ DATABASE_URL: 'postgres://localhost:1/api' }, 'The database of DATABASE_URL cannot be reached at localhost:1 ('],
 ])('a start with %j ends with a sentence and exit code 1', async (wrong, sentence) => {
   const env = await environment(wrong)
   // A process only where the environment is not refused by itself: what was open by then has to end with it.
@@ -84,6 +99,89 @@ test.each([
   expect([code, stderr]).toEqual([1, expect.stringContaining(sentence)])
   expect(stderr.trimEnd().split('\n')).toHaveLength(1)
   expect(stderr).not.toContain('hunter2')
+})
+
+test('every variable of earlier releases is still read, or is refused with the name of a successor that is', () => {
+  const earlier = new Set(releases.flatMap((release) => release.variables.api))
+  expect(earlier.size).toBeGreaterThan(40)
+  expect([...earlier].filter((name) => !variables.includes(name)).toSorted()).toEqual(Object.keys(retired).toSorted())
+  for (const successor of Object.values(retired)) expect(variables).toContain(successor)
+})
+
+test('a wrong value of any variable is answered with what is expected, and neither the value nor a pattern', () => {
+  const load = () => loadConfig(Object.fromEntries(variables.map((name) => [name, '? hunter2 ?'])))
+  expect(load).not.toThrow(/hunter2|pattern|\^|\\/)
+  // Any text may be right for these.
+  const free = ['HOST', 'HEALTH_HOST', 'AI_PROVIDERS', 'CONSOLE_CLIENT_IDS', 'FUNCTION_EGRESS_ALLOW']
+  for (const name of variables.filter((each) => !free.includes(each)))
+    expect(load).toThrow(new RegExp(`(?:^|; )${name} is not valid[^:;]*(?:: [^;]*)?: expected `))
+})
+
+test('ordinary variables of a machine, and those of the other programs, are not taken for misspelled ones', () => {
+  expect(Object.keys(ordinaryVariables).length).toBeGreaterThan(50)
+  const others = Object.fromEntries(['ACCOUNT_URL', 'AUDIENCES', 'MAIL_URL', 'MAIL_FROM'].map((name) => [name, 'x']))
+  expect(findMisspelled(variables, { ...ordinaryVariables, ...others })).toEqual([])
+})
+
+/** A folder on a small file system of its own; undefined where this user may not mount one. */
+function mountFolder(options: string): string | undefined {
+  const folder = mkdtempSync(join(tmpdir(), 'platform-mounted-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', options, 'tmpfs', folder])
+  if (status !== 0) return undefined
+  onTestFinished(() => void spawnSync('umount', ['-l', folder]))
+  return folder
+}
+
+test('a folder for objects that is read-only ends the start, also for root', async (context) => {
+  const folder = mountFolder('ro,size=64k')
+  if (folder === undefined) return context.skip('this user may not mount a file system')
+  const env = await environment({ OBJECTS_URL: pathToFileURL(folder).href })
+  const { code, stderr } = await callProgram(run, { words: [], env })
+  expect([code, stderr]).toEqual([
+    1,
+    expect.stringMatching(/^OBJECTS_URL names a folder that this process cannot write to \(EROFS\)/),
+  ])
+})
+
+test('a full disk ends no start: it is a store that is away', async (context) => {
+  const folder = mountFolder('size=4k')
+  if (folder === undefined) return context.skip('this user may not mount a file system')
+  writeFileSync(join(folder, 'full'), 'x'.repeat(4_096))
+  const url = pathToFileURL(folder).href
+  await requireWritableFolder(url)
+  await expect((await openBlobs(url)).check()).rejects.toMatchObject({ code: 'ENOSPC' })
+  expect(readdirSync(folder)).toEqual(['full'])
+})
+
+test('dependencies that are away end no start: each is a warning and 0 in dependency_up', async () => {
+  const refusing = createServer((_, response) => response.writeHead(403).end())
+  await once(refusing.listen(0, '127.0.0.1'), 'listening')
+  onTestFinished(() => void refusing.close())
+  const { port } = refusing.address() as AddressInfo
+  const env = await environment({
+    OBJECTS_URL: `s3://key:hunter2@bucket?endpoint=http://127.0.0.1:${port}`,
+    REDIS_URL: 'redis://127.0.0.1:1',
+    LOG_LEVEL: 'warn',
+    STOP_NOTICE_MS: '1',
+  })
+  const { child, ended } = start(env, 'api')
+  const log = text(child.stdout)
+  await untilStatus(`http://127.0.0.1:${env.HEALTH_PORT}/ready`, 200)
+  const up = async () => {
+    const metrics = await (await fetch(`http://127.0.0.1:${env.HEALTH_PORT}/metrics`)).text()
+    return Object.fromEntries(
+      [...metrics.matchAll(/^dependency_up\{dependency="(.+)"\} (.)$/gm)].map((line) => line.slice(1)),
+    )
+  }
+  await expect.poll(up).toEqual({ database: '1', redis: '0', objects: '0', issuer: '0' })
+  child.kill('SIGTERM')
+  expect((await ended).code).toBe(0)
+  const lines = (await log).trimEnd().split('\n')
+  const away = lines.map((line) => (JSON.parse(line) as { dependency?: string }).dependency)
+  expect([away.length, new Set(away)]).toEqual([3, new Set(['issuer', 'objects', 'redis'])])
+  expect(await log).toContain('The dependency objects (OBJECTS_URL) does not answer, or refuses access')
+  expect(await log).not.toContain('hunter2')
 })
 
 test.each([

@@ -4,6 +4,7 @@ import { openKeySet } from '@platform/auth/key-set'
 import { createTokenVerifier } from '@platform/auth/token-verifier'
 import type { Logger } from '@platform/runtime/logger'
 import { createDatabasePreparation, type PrepareDatabase } from '@platform/service/prepare-database'
+import type { Checks } from '@platform/service/dependencies'
 import { createRequestRecord } from '@platform/service/request-record'
 import { openResources, type ResourceOverrides } from '@platform/service/service-resources'
 import { createAfterAnswer } from './after-answer.ts'
@@ -42,7 +43,7 @@ interface Overrides extends ResourceOverrides {
 export async function compose(
   config: Config,
   overrides: Overrides = {},
-): Promise<{ deps: Deps; isReady(): Promise<boolean>; close(): Promise<void> }> {
+): Promise<{ deps: Deps; isReady(): Promise<boolean>; checks: Checks; close(): Promise<void> }> {
   const resources = await openResources(config, { service: 'idp', pool: 'idp', limiterPrefix: 'idp:' }, overrides)
   const { now, logger, db, sealer, notifications, limiter } = resources
   const keySet = await openKeySet({ db, alg: 'RS256', sealer, now, logger, notifications })
@@ -73,6 +74,7 @@ export async function compose(
         .verify,
     },
     isReady: resources.isReady,
+    checks: resources.checks,
     async close() {
       await afterAnswer.settled()
       passwords.close()

@@ -1,6 +1,6 @@
 import { platformName } from '@platform/look/name'
-import { ConfigError, list, origin, readConfig } from '@platform/runtime/config'
-import { serviceVariables } from '@platform/service/service-config'
+import { ConfigError, hasFolderIfFile, list, origin } from '@platform/runtime/config'
+import { readServiceConfig, serviceVariables } from '@platform/service/service-config'
 import { z } from 'zod'
 
 const schema = z.object({
@@ -10,9 +10,14 @@ const schema = z.object({
     .url({ protocol: /^https?$/ })
     .optional()
     .describe('the account site on the same origin as PUBLIC_URL, such as https://id.example.com/account'),
-  AUDIENCES: list.describe('the services that take access tokens, such as https://api.example.com'),
+  // Kept as written: a token's audience is compared letter by letter.
+  AUDIENCES: list
+    .pipe(z.array(z.url({ protocol: /^https?$/ })))
+    .describe('URLs of the services that take access tokens, with commas, such as https://api.example.com'),
   MAIL_URL: z
     .url({ protocol: /^(smtps?|file)$/ })
+    .refine((url) => url.startsWith('file:') || URL.parse(url)?.hostname !== '', 'it names no host')
+    .refine(hasFolderIfFile, 'file: takes three slashes and a folder')
     .optional()
     .describe('a URL for mail, such as smtps://user:password@mail.example.com or file:///var/mail'),
   MAIL_FROM: z
@@ -22,15 +27,21 @@ const schema = z.object({
     .describe('the sender of mail, such as Accounts <no-reply@example.com>'),
 })
 
+/** The variables that the service reads. */
+export const variables: readonly string[] = Object.keys(schema.shape)
+
+/** Variables of earlier releases, and those to set in their place: none yet. */
+export const retired: Readonly<Record<string, string>> = {}
+
 /** The service's configuration from the environment; every other file gets it from here. */
-export type Config = z.output<typeof schema> & { accountUrl: string; mailFrom: string }
+export type Config = ReturnType<typeof readServiceConfig<typeof schema>> & { accountUrl: string; mailFrom: string }
 
 /**
  * Reads the environment, once. Throws ConfigError with a sentence for every invalid variable. The account site has to share
  * the issuer's origin: otherwise authorize could not see its session.
  */
 export function loadConfig(env: Record<string, string | undefined>): Config {
-  const config = readConfig(schema, env)
+  const config = readServiceConfig(schema, env, retired)
   const account = new URL(config.ACCOUNT_URL ?? config.PUBLIC_URL)
   if (account.origin !== config.PUBLIC_URL || account.search || account.hash || account.username)
     throw new ConfigError(`ACCOUNT_URL is not valid: expected ${schema.shape.ACCOUNT_URL.description}`)

@@ -1,7 +1,8 @@
+import { watchUntilClosed } from '@platform/service/dependencies'
 import { runService } from '@platform/service/run-service'
 import type { Call } from '@platform/service/run-process'
 import { compose, prepareDatabase } from './compose.ts'
-import { loadConfig } from './config.ts'
+import { type Config, loadConfig } from './config.ts'
 import { startHousekeeping } from './roles/housekeeping.ts'
 import { startIdp } from './roles/idp.ts'
 
@@ -12,7 +13,7 @@ export const run = (call: Call): Promise<number> =>
       name: 'idp',
       loadConfig,
       prepareDatabase,
-      compose,
+      compose: async (config: Config, overrides) => watchUntilClosed(await compose(config, overrides)),
       roles: {
         all: async (deps, { HOST: host, PORT: port, AUDIT_RETENTION_DAYS }) => [
           await startIdp(deps, { host, port }),

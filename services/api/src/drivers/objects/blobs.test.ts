@@ -1,6 +1,6 @@
 // engines: s3
 import { randomBytes, randomUUID } from 'node:crypto'
-import { type FileHandle, mkdtemp, open, readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { type FileHandle, mkdtemp, open, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
@@ -33,7 +33,7 @@ const drivers: Record<string, () => Promise<string>> = {
   ...(inject('testServers').s3Url !== undefined && { s3: async () => (await newObjectsUrl()).url }),
 }
 
-describe.each(Object.entries(drivers))('blobs on the driver %s', (_, urlOf) => {
+describe.each(Object.entries(drivers))('blobs on the driver %s', (driver, urlOf) => {
   let blobs: Blobs
   beforeAll(async () => {
     blobs = await openBlobs(await urlOf())
@@ -93,6 +93,16 @@ describe.each(Object.entries(drivers))('blobs on the driver %s', (_, urlOf) => {
     await blobs.remove([...ids, randomUUID()])
     for (const id of ids)
       await expect(buffer(blobs.read(id, { start: 0, end: 0 }, 'owned'))).rejects.toBeInstanceOf(Error)
+  })
+
+  test('can be checked for a store in which nothing is yet, and nothing is left of that', async () => {
+    const folder = await newFolder()
+    const url = driver === 'folder' ? pathToFileURL(join(folder, 'objects')).href : (await newObjectsUrl()).url
+    const fresh = await openBlobs(url)
+    await fresh.check()
+    await blobs.check()
+    fresh.close()
+    expect(await readdir(folder)).toEqual([])
   })
 
   test('a reader who stops reading ends it', async () => {
@@ -265,24 +275,33 @@ describe('a store that fails', () => {
     const blobs = await openBlobs(pathToFileURL(join(folder, 'file', 'below')).href)
     await writeFile(join(folder, 'file'), '')
     await expect(blobs.write(randomUUID(), chunksOf(Buffer.from('x')), 1)).rejects.toMatchObject({ status: 502 })
+    await expect(blobs.check()).rejects.toMatchObject({ code: 'ENOTDIR' })
     expect(await readdir(folder)).toEqual(['file'])
+    await symlink('loop', join(folder, 'loop'))
+    const loop = await openBlobs(pathToFileURL(join(folder, 'loop')).href)
+    await expect(loop.check()).rejects.toMatchObject({ code: 'ELOOP' })
   })
 
   test('an S3 server that is away, refuses or hangs is a BadGateway (D22)', async () => {
     const away = await openBlobs('s3://key:secret@bucket?endpoint=http://127.0.0.1:1')
+    await expect(away.check()).rejects.toMatchObject({ code: 'ECONNREFUSED' })
     await expect(away.write(randomUUID(), chunksOf(Buffer.from('x')), 1)).rejects.toMatchObject({ status: 502 })
+    let status = 403
     const server = createServer((incoming, outgoing) => {
       incoming.resume()
-      outgoing.writeHead(403).end()
+      outgoing.writeHead(status).end()
     }).listen(0, '127.0.0.1')
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo
     const refusing = await openBlobs(`s3://key:secret@bucket?endpoint=http://127.0.0.1:${port}`)
     await expect(refusing.write(randomUUID(), chunksOf(Buffer.from('x')), 1)).rejects.toMatchObject({ status: 502 })
+    await expect(refusing.check()).rejects.toThrow('The S3 server answers 403')
     await expect(refusing.remove([randomUUID()])).rejects.toMatchObject({ status: 502 })
     await expect(buffer(refusing.read(randomUUID(), { start: 0, end: 0 }, 'owned'))).rejects.toMatchObject({
       status: 502,
     })
+    status = 404 // of a bucket that the first write makes
+    await refusing.check()
     server.close()
     for (const blobs of [away, refusing]) blobs.close()
   })

@@ -1,4 +1,5 @@
-import { type FileHandle, mkdir, open, rm, rmdir } from 'node:fs/promises'
+import { randomUUID } from 'node:crypto'
+import { type FileHandle, mkdir, open, rm, rmdir, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { ApiError, BadGateway } from '@platform/errors/api-error'
 import type { ByteRange } from '@platform/service/byte-range'
@@ -72,6 +73,25 @@ async function* readChunks(path: string, { start, end }: ByteRange, chunks: Chun
 }
 
 /**
+ * Writes and removes a byte in a folder, or, where it is not made yet, in the nearest folder above it. Only writing tells: root
+ * may write wherever permissions are asked for. Rejects with the error of the file system.
+ */
+export async function writeTrial(folder: string): Promise<void> {
+  let existing = folder
+  while (!(await stat(existing).catch(ifMissing))) existing = dirname(existing)
+  const file = join(existing, `.trial-${randomUUID()}`)
+  try {
+    await writeFile(file, '.', { flag: 'wx', mode: 0o600 })
+  } finally {
+    await rm(file, { force: true }).catch(() => {}) // of a full disk it is there, and empty
+  }
+}
+
+function ifMissing(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENOENT') throw error
+}
+
+/**
  * Keeps blobs in a folder, two levels deep by the last digits of their random ids. A blob is created under its final name: a
  * half-written one left by a crash belongs to a row that is still pending, and is removed with it.
  */
@@ -135,6 +155,7 @@ export function openFolder(root: string): Blobs {
         await rmdir(dirname(path)).catch(() => {}) // fails while other blobs are in it
       }
     },
+    check: () => writeTrial(root),
     close() {},
   }
 }

@@ -1,7 +1,25 @@
 import { fileURLToPath } from 'node:url'
 import { ConfigError } from '@platform/runtime/config'
 import type { Blobs } from '../../features/storage/blobs.ts'
-import { openFolder } from './folder.ts'
+import { openFolder, writeTrial } from './folder.ts'
+
+/** Why a folder that is the right one cannot be written for a while: it is full, its server or disk is away, too much is open. */
+const passing = new Set(['ENOSPC', 'EDQUOT', 'EIO', 'ESTALE', 'ETIMEDOUT', 'EMFILE', 'ENFILE'])
+
+/** Throws ConfigError if OBJECTS_URL is a folder that cannot be written for a reason that does not pass by itself. */
+export async function requireWritableFolder(url: string): Promise<void> {
+  if (!url.startsWith('file:')) return
+  try {
+    await writeTrial(fileURLToPath(url))
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException
+    if (passing.has(code)) return
+    const reason = code === 'ENOTDIR' ? 'a file, not a folder' : `a folder that this process cannot write to (${code})`
+    throw new ConfigError(
+      `OBJECTS_URL names ${reason}: expected one that it may write to, such as file:///var/lib/platform/objects`,
+    )
+  }
+}
 
 /**
  * Opens the blob driver named by a URL: `file:///folder`, or

@@ -4,8 +4,10 @@ import {
   CreateBucketCommand,
   DeleteObjectsCommand,
   GetObjectCommand,
+  HeadBucketCommand,
   PutObjectCommand,
   S3Client,
+  S3ServiceException,
 } from '@aws-sdk/client-s3'
 import { BadGateway } from '@platform/errors/api-error'
 import type { Blobs, ChunkOwner } from '../../features/storage/blobs.ts'
@@ -172,6 +174,17 @@ export function openS3({ bucket, endpoint, region, credentials }: S3Options): Bl
         } catch (error) {
           throw failed(error)
         }
+      }
+    },
+    async check() {
+      try {
+        await client.send(new HeadBucketCommand({ Bucket: bucket }))
+      } catch (error) {
+        const status = error instanceof S3ServiceException ? error.$metadata.httpStatusCode : undefined
+        // The first write makes it.
+        if (status === 404) return
+        // An answer to HEAD has no body to take a message from.
+        throw status === undefined ? error : new Error(`The S3 server answers ${status} to HEAD of the bucket`)
       }
     },
     close: () => client.destroy(),

@@ -22,5 +22,7 @@ export interface Blobs {
   read(id: string, range: ByteRange, chunks: ChunkOwner): AsyncIterable<Buffer>
   /** Removes blobs; ignores missing ones. */
   remove(ids: readonly string[]): Promise<void>
+  /** Checks at little cost whether the store answers and grants access. Rejects with the reason if not. */
+  check(): Promise<void>
   close(): void
 }
