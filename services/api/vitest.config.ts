@@ -21,6 +21,7 @@ const alone = [
   'test/frameworks-starters.test.ts',
   'test/process.test.ts',
   'test/rolling-restart.test.ts',
+  'test/rolling-upgrade.test.ts',
 ]
 
 const long = ['/test/migrations.test.ts', '/builds/source-builds.test.ts']

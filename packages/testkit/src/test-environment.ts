@@ -1,5 +1,6 @@
 // oxlint-disable-next-line node/no-process-env -- what tests ask of it stands here
-const { CI = '', DRILL = '', NODE_COMPILE_CACHE, TEST_FRAMEWORKS, TEST_FRAMEWORKS_SOURCE, TEST_SEED } = process.env
+const { CI = '', DRILL = '', NODE_COMPILE_CACHE, ...env } = process.env
+const { TEST_FRAMEWORKS, TEST_FRAMEWORKS_SOURCE, TEST_RELEASES, TEST_SEED } = env
 
 /** If true, a test fails instead of being skipped if the machine lacks something, and tests run at full size. */
 export const isCi = !['', '0', 'false'].includes(CI)
@@ -12,6 +13,9 @@ export const compileCache: Record<string, string> = NODE_COMPILE_CACHE ? { NODE_
 
 /** The folder in which framework fixtures are installed and built, and reused; undefined: they are not tested. */
 export const frameworksFolder: string | undefined = TEST_FRAMEWORKS === '' ? undefined : TEST_FRAMEWORKS
+
+/** The folder in which programs of earlier releases are kept; undefined: only the drill starts them, and removes them. */
+export const releasesFolder: string | undefined = TEST_RELEASES === '' ? undefined : TEST_RELEASES
 
 /** Whether the platform also builds them from source. */
 export const buildsFrameworks = !['', '0', 'false', undefined].includes(TEST_FRAMEWORKS_SOURCE)

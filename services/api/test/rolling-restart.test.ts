@@ -1,9 +1,4 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { Agent, request } from 'node:http'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { freePort } from '@platform/testkit/free-port'
 import { serviceEnvironment, startServiceProcess, statusOf, untilStatus } from '@platform/testing/service-process'
@@ -17,62 +12,18 @@ import { createApiKey } from '../src/features/api-keys/api-keys.ts'
 import { createApplication } from '../src/features/applications/applications.ts'
 import { createOrganization } from '../src/features/organizations/organizations.ts'
 import { requireClientProgram, findClients } from './client-process.ts'
+import { startNginx } from './nginx.ts'
 
 const main = new URL('../src/main.ts', import.meta.url)
 const REQUESTS_A_SECOND = 200
 /** Restarts of each of the two processes. */
 const ROUNDS = isDrill ? 10 : 1
 const NOTICE_MS = 500
-/** How long nginx leaves a server alone that refused a connection; it counts whole seconds, so up to twice as long. */
-const FAIL_TIMEOUT_MS = 1_000
 const KEYS = 8
 /** Creations in one application wait for each other; over several a slow machine keeps up with them. */
 const APPLICATIONS = 4
 
 const nginxFound = await findClients(['nginx'], ['-v'])
-
-/** nginx as docs/operating.md configures it, before these ports; it ends with the test. Returns what reads its log of errors. */
-async function startNginx(port: number, upstreams: readonly number[]): Promise<() => Promise<string>> {
-  const folder = await mkdtemp(join(tmpdir(), 'platform-nginx-'))
-  const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
-    (name) => `${name}_temp_path ${folder}/${name};`,
-  )
-  await writeFile(
-    join(folder, 'nginx.conf'),
-    `daemon off;
-    pid ${folder}/nginx.pid;
-    error_log ${folder}/error.log;
-    events {}
-    http {
-      access_log off;
-      ${paths.join('\n')}
-      upstream api {
-        least_conn;
-        ${upstreams.map((each) => `server 127.0.0.1:${each} max_fails=1 fail_timeout=${FAIL_TIMEOUT_MS / 1_000}s;`).join('\n')}
-        keepalive 32;
-      }
-      server {
-        listen 127.0.0.1:${port};
-        location / {
-          proxy_pass http://api;
-          proxy_http_version 1.1;
-          proxy_set_header Connection '';
-          proxy_set_header Host $http_host;
-          proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
-          proxy_buffering off;
-        }
-      }
-    }`,
-  )
-  const child = spawn('nginx', ['-p', folder, '-c', join(folder, 'nginx.conf')], { stdio: 'ignore' })
-  onTestFinished(async () => {
-    child.kill('SIGTERM')
-    if (child.exitCode === null) await once(child, 'exit')
-    await rm(folder, { recursive: true, force: true })
-  })
-  await untilStatus(`http://127.0.0.1:${port}/.well-known/jwks.json`, 200, once(child, 'exit'))
-  return () => readFile(join(folder, 'error.log'), 'utf8')
-}
 
 /** Two processes of the API on one database, an application with keys, and what addresses them through nginx. */
 async function startTwo() {
@@ -120,7 +71,7 @@ async function startTwo() {
   }
   const processes = [await start(0), await start(1)]
   return {
-    readErrors: await startNginx(port, ports),
+    readErrors: await startNginx([{ port, upstreams: ports }]),
     deps,
     port,
     applicationOf,
