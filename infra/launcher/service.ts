@@ -34,7 +34,7 @@ const youngHeap = '--max-semi-space-size=2'
 // glibc caches freed memory per arena: two arenas instead of eight per core save 22 MB after 300 MB of uploads.
 const arenas = { MALLOC_ARENA_MAX: '2' }
 const pollMs = 50
-/** Longer than a service tries to migrate, so that its own sentence comes first. */
+/** Longer than a service tries one migration, so that its own sentence comes first. */
 const startTimeoutMs = 90_000
 const drainTimeoutMs = 30_000
 const logBytesMax = 10 * 1024 * 1024

@@ -45,7 +45,9 @@ export function createRedisLimiter(
     maxRetriesPerRequest: 1,
     retryStrategy: (times) => Math.min(times * 100, 1_000),
   })
-  redis.on('error', () => {}) // each failed command reports it too, and an unhandled 'error' would end the process
+  // Why the last connection failed: a command that finds none says only that. Without a listener it would end the process.
+  let connectionError: Error | undefined
+  redis.on('error', (error) => void (connectionError = error)).on('ready', () => void (connectionError = undefined))
   redis.defineCommand('hitWindows', { lua: script })
   const hitWindows = (redis as unknown as { hitWindows: HitCommand }).hitWindows.bind(redis)
   const local = createMemoryLimiter(now)
@@ -111,7 +113,9 @@ export function createRedisLimiter(
     },
     async check() {
       await firstConnection
-      await redis.ping()
+      await redis.ping().catch((error: unknown) => {
+        throw connectionError ?? error
+      })
     },
     async close() {
       redis.disconnect()

@@ -7,6 +7,7 @@ import { holding } from '@platform/testkit/holding'
 import { dumpDatabase } from '@platform/testkit/dump-database'
 import postgres from 'postgres'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { MIGRATION_LOCK } from './advisory-locks.ts'
 import { createLogger } from './logger.ts'
 import { requireMigrations, runMigrations } from './migrate.ts'
 
@@ -157,17 +158,76 @@ describe('runMigrations', () => {
     expect(await sql`select * from people`).toEqual([{ id: 1, name: 'Ana' }])
   })
 
-  test('a limit that the role has for its statements does not stop a migration', async () => {
+  test('goes on with a new session when its own is ended between two attempts, and its turn is still its own', async () => {
     const { url, sql, applied } = await newDatabase()
-    await sql.unsafe(`alter database ${new URL(url).pathname.slice(1)} set statement_timeout = '100ms'`)
+    const folder = await migrationsFolder()
+    await runMigrations(url, await migrationsFolder(FILES.slice(0, 2)))
+    const release = await hold(sql, 'lock table people in access share mode')
+    const waits = Promise.withResolvers<void>()
+    const logger = createLogger('test', 'warn', { write: () => waits.resolve() })
+    const runs = [runMigrations(url, folder, { logger }), runMigrations(url, folder)]
+    await waits.promise
+    await sql`
+      select pg_terminate_backend(pid) from pg_stat_activity
+      where application_name = 'platform-migrations' and datname = current_database() and state = 'idle'`
+    await release()
+    await Promise.all(runs)
+    expect(await applied()).toEqual([1, 2, 3])
+  })
+
+  test('waits without an end for a process of another release that migrates, and says so', async () => {
+    const { url, sql, applied } = await newDatabase()
+    const said = Promise.withResolvers<string>()
+    const logger = createLogger('test', 'warn', { write: said.resolve })
+    const earlier = await sql.reserve()
+    await earlier`select pg_advisory_lock(${MIGRATION_LOCK})`
+    const run = runMigrations(url, await migrationsFolder(), { patienceMs: 1, logger })
+    expect(await said.promise).toContain('another process migrates')
+    await earlier`select pg_advisory_unlock(${MIGRATION_LOCK})`
+    earlier.release()
+    await run
+    expect(await applied()).toEqual([1, 2, 3])
+  })
+
+  test('a file waits for all its locks together no longer than for one, and for each at least 100 ms', async () => {
+    const { url, sql } = await newDatabase()
+    const note = "insert into notes select current_setting('lock_timeout')"
+    const statements = [
+      'create table notes (limited text)',
+      note,
+      'select pg_sleep(0.1)',
+      note,
+      'select pg_sleep(0.2)',
+      note,
+    ]
+    await runMigrations(url, await migrationsFolder([statements]))
+    const notes = await sql<{ limited: string }[]>`select limited from notes`
+    const [first = 0, second = 0, third] = notes.map(({ limited }) => Number(limited.replace('ms', '')))
+    expect(first).toBeLessThanOrEqual(250)
+    expect(second).toBeLessThanOrEqual(first - 90)
+    expect(third).toBe(100)
+  })
+
+  test('limits that the database has for statements and transactions do not stop a migration', async () => {
+    const { url, sql, applied } = await newDatabase()
+    const known = await sql<{ name: string }[]>`
+      select name from pg_settings where name in ('statement_timeout', 'transaction_timeout', 'lock_timeout')`
+    for (const { name } of known)
+      await sql.unsafe(`alter database ${new URL(url).pathname.slice(1)} set ${name} = '100ms'`)
     await runMigrations(url, await migrationsFolder([['create table people (id int)', 'select pg_sleep(0.3)']]))
     expect(await applied()).toEqual([1])
   })
 })
 
-describe('a database of somebody else', () => {
+describe('whose database it is', () => {
   test.each([
-    [['create table invoices (id int)'], 'it has tables such as invoices, and no migration of ours'],
+    [['create table invoices (id int)'], 'it has invoices, and no migration of ours'],
+    [['create schema erp', 'create table erp.invoices (id int)'], 'it has erp.invoices, and no migration of ours'],
+    [['create view invoices as select 1 as id'], 'it has invoices, and no migration of ours'],
+    [
+      ['create schema drizzle', 'create table drizzle.__drizzle_migrations (name text)'],
+      'it has drizzle.__drizzle_migrations, and no migration of ours',
+    ],
     [
       [
         'create schema drizzle',
@@ -176,18 +236,45 @@ describe('a database of somebody else', () => {
       ],
       'its first migration is not ours',
     ],
-  ])('that %j made is refused, migrating or not, and stays as it was', async (statements, why) => {
-    const { url, sql } = await newDatabase()
-    for (const statement of statements) await sql.unsafe(statement)
-    const before = await dumpDatabase(url)
-    const folder = await migrationsFolder()
-    const sentence = `The database of DATABASE_URL belongs to another program: ${why}`
-    await expect(runMigrations(url, folder)).rejects.toThrow(sentence)
-    await expect(requireMigrations(url, folder, 'migrate')).rejects.toThrow(sentence)
-    expect(await dumpDatabase(url)).toBe(before)
+  ])(
+    'a database in which somebody else ran %j is refused, migrating or not, and stays as it was',
+    async (statements, why) => {
+      const { url, sql } = await newDatabase()
+      for (const statement of statements) await sql.unsafe(statement)
+      const before = await dumpDatabase(url)
+      const folder = await migrationsFolder()
+      const sentence = `The database of DATABASE_URL belongs to another program: ${why}`
+      await expect(runMigrations(url, folder)).rejects.toThrow(sentence)
+      await expect(requireMigrations(url, folder, 'migrate')).rejects.toThrow(sentence)
+      expect(await dumpDatabase(url)).toBe(before)
+    },
+  )
+
+  test.each(['"$user"', 'nowhere', '"My Erp", public'])(
+    'a search_path of %s is named, and nothing is written',
+    async (path) => {
+      const { url, sql } = await newDatabase()
+      await sql`create schema "My Erp"`
+      const before = await dumpDatabase(url)
+      await sql.unsafe(`alter database ${new URL(url).pathname.slice(1)} set search_path = ${path}`)
+      await expect(runMigrations(url, await migrationsFolder())).rejects.toThrow(
+        'has a search_path that does not begin with public',
+      )
+      expect(await dumpDatabase(url)).toBe(before)
+    },
+  )
+
+  test('tables of an extension and an empty table of migrations make no database another program’s', async () => {
+    const { url, sql, applied } = await newDatabase()
+    await sql`create table spatial_ref_sys (id int)`
+    await sql`alter extension plpgsql add table spatial_ref_sys`
+    await sql`create schema drizzle`
+    await sql`create table drizzle.__drizzle_migrations (id serial primary key, hash text not null, created_at bigint)`
+    await runMigrations(url, await migrationsFolder())
+    expect(await applied()).toEqual([1, 2, 3])
   })
 
-  test('whose later migrations are others is refused by the name of the first that differs', async () => {
+  test('a database whose later migrations are others is refused by the name of the first that differs', async () => {
     const { url } = await newDatabase()
     await runMigrations(url, await migrationsFolder(FILES.with(1, ['create table places (id bigint)'])))
     await expect(runMigrations(url, await migrationsFolder())).rejects.toThrow(

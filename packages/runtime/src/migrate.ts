@@ -9,22 +9,22 @@ import { isUnavailable } from './database.ts'
 import type { Logger } from './logger.ts'
 
 /**
- * How long a statement waits for a lock, at the first attempt at a file; each further attempt waits twice as long, up to the
- * maximum. Whoever wants a table that a migration waits for, or holds while it waits for another, waits as well, and the
- * services' statements fail after 5 s. The maximum is longer than Postgres' deadlock_timeout (1 s), after which an autovacuum
- * gives way.
+ * How long a file waits for its locks, over all its statements: at the first attempt, and at each further one twice as long, up to
+ * the maximum. Whoever wants a table that it waits for or holds waits as well, and the services' statements fail after 5 s. The
+ * maximum is longer than Postgres' deadlock_timeout (1 s), after which an autovacuum gives way.
  */
-const LOCK_TIMEOUT_MS = { first: 250, max: 2_000 }
+const LOCKS_MS = { first: 250, max: 2_000 }
+/** After a statement that took long by itself, the next one still gets a lock that somebody holds for a moment. */
+const LOCK_MIN_MS = 100
 /** The pause before the next attempt: so much, and as much again at random. */
 const PAUSE_MS = { min: 250, random: 1_750 }
 const PATIENCE_MS = 60_000
+/** How long one wait for another process that migrates is. */
+const TURN_MS = 5_000
 const WATCH_MS = 100
 
 /** Lock timeout, deadlock, cancelled: the same file may pass a moment later. */
 const passing = new Set(['55P03', '40P01', '57014'])
-
-const codeOf = (error: unknown): string | undefined =>
-  error instanceof postgres.PostgresError ? error.code : undefined
 
 interface Migration {
   tag: string
@@ -32,13 +32,6 @@ interface Migration {
   hash: string
   /** The time in the journal, in ms: what the releases before this one order by. */
   createdAt: number
-}
-
-interface Holder {
-  pid: number
-  application: string
-  /** Age of its transaction in seconds; null where this role may not see it. */
-  age: number | null
 }
 
 /** How runMigrations waits and what it tells. */
@@ -67,8 +60,6 @@ async function withConnection<T>(databaseUrl: string, work: (sql: postgres.Sql) 
     connection: { application_name: 'platform-migrations' },
   })
   try {
-    // Limits that the role has for its requests are none for an index that takes minutes. (The driver sends no 0 at the start.)
-    await sql.unsafe('set lock_timeout = 0; set statement_timeout = 0')
     return await work(sql)
   } finally {
     await sql.end({ timeout: 5 })
@@ -82,41 +73,94 @@ const another = (why: string): ConfigError =>
  * Returns how many of these migrations the database has. Writes nothing.
  *
  * Throws ConfigError if it is not ours: its migrations have to begin as these do, or these as they do, since a newer release may
- * have been there; and without any it has to be without tables.
+ * have been there; and without any it has to be empty.
  */
-async function countApplied(sql: postgres.Sql, ours: readonly Migration[]): Promise<number> {
-  const [found] = await sql<{ journal: string | null }[]>`select to_regclass('drizzle.__drizzle_migrations') as journal`
-  const applied = found?.journal
-    ? await sql<{ hash: string }[]>`select hash from drizzle.__drizzle_migrations order by created_at, id`
-    : []
+async function countApplied(sql: postgres.ISql, ours: readonly Migration[]): Promise<number> {
+  const [found] = await sql<{ schema: string | null; columns: number }[]>`
+    select current_schema() as schema, (select count(*)::int from pg_attribute
+      where attrelid = to_regclass('drizzle.__drizzle_migrations') and attname in ('id', 'hash', 'created_at')) as columns`
+  if (found?.schema !== 'public')
+    throw new ConfigError(
+      'The role of DATABASE_URL has a search_path that does not begin with public, where the tables are',
+    )
+  const applied =
+    found.columns === 3
+      ? await sql<{ hash: string }[]>`select hash from drizzle.__drizzle_migrations order by created_at, id`
+      : []
   const strange = applied.findIndex(({ hash }, n) => n < ours.length && hash !== ours[n]?.hash)
   if (strange === 0) throw another('its first migration is not ours. Does the other service of the platform use it?')
   if (strange > 0) throw another(`its migration ${strange + 1} is not ${ours[strange]?.tag}.`)
   if (applied.length > 0) return applied.length
-  // Tables of extensions do not count.
-  const [table] = await sql<{ name: string }[]>`
-    select relname as name from pg_class c
-    where relkind in ('r', 'p') and relnamespace = current_schema()::regnamespace
+  // What belongs to an extension does not count, nor does a table of migrations that nothing was written to yet.
+  const [relation] = await sql<{ name: string }[]>`
+    select c.oid::regclass::text as name from pg_class c join pg_namespace n on n.oid = relnamespace
+    where relkind in ('r', 'p', 'v', 'm', 'f') and nspname !~ '^(pg_|information_schema$)'
       and not exists (select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')
-    order by relname limit 1`
-  if (table) throw another(`it has tables such as ${table.name}, and no migration of ours. Name an empty one.`)
+      and (${found.columns} <> 3 or c.oid is distinct from to_regclass('drizzle.__drizzle_migrations'))
+    order by 1 limit 1`
+  if (relation) throw another(`it has ${relation.name}, and no migration of ours. Name an empty one.`)
   return 0
 }
 
-/** Notes who holds the locks that a session waits for, until it is stopped. Returns the last one seen. */
-function watchHolders(sql: postgres.Sql, pid: number): () => Promise<Holder | undefined> {
+/** What is known of an attempt while it runs. */
+interface Attempt {
+  /** Its session. */
+  pid: number
+  /** Undefined while it waits for its turn, and if there is nothing to apply. */
+  migration: Migration | undefined
+}
+
+/**
+ * Applies the first migration that the database lacks, in a transaction that stands for itself: it waits for its turn, looks what
+ * there is, and notes what it has applied. So it does not matter whether the connection is the one of the file before.
+ */
+const applyNext = (sql: postgres.Sql, ours: readonly Migration[], locksMs: number, attempt: Attempt) =>
+  sql.begin(async (tx) => {
+    // Limits that the role has for its requests are none for an index that takes minutes. What a lost process has left ends.
+    const [session] = await tx<{ pid: number }[]>`
+      select pg_backend_pid() as pid, set_config('idle_in_transaction_session_timeout', '60s', true),
+        set_config('lock_timeout', ${`${TURN_MS}ms`}, true), (select count(set_config(name, '0', true)) from pg_settings
+          where name in ('statement_timeout', 'transaction_timeout'))`
+    attempt.pid = session?.pid ?? 0
+    await tx`select pg_advisory_xact_lock(${MIGRATION_LOCK})`
+    const count = await countApplied(tx, ours)
+    attempt.migration = ours[count]
+    if (!attempt.migration) return
+    if (count === 0) {
+      await tx`create schema if not exists drizzle`
+      await tx`create table if not exists drizzle.__drizzle_migrations (id serial primary key, hash text not null, created_at bigint)`
+    }
+    const startedAt = Date.now()
+    for (const statement of attempt.migration.statements) {
+      const leftMs = Math.max(LOCK_MIN_MS, locksMs - (Date.now() - startedAt))
+      await tx.unsafe(`set local lock_timeout = ${leftMs};\n${statement}`)
+    }
+    const { hash, createdAt } = attempt.migration
+    await tx`insert into drizzle.__drizzle_migrations (hash, created_at) values (${hash}, ${createdAt})`
+  })
+
+interface Holder {
+  /** 0 for a prepared transaction. */
+  pid: number
+  application: string | null
+  /** Age of its transaction in seconds; null where this role may not see it. */
+  age: number | null
+}
+
+/** Notes who holds the locks that an attempt waits for, until it is stopped. Returns the last one seen. */
+function watchHolders(databaseUrl: string, attempt: Attempt): () => Promise<Holder | undefined> {
   const over = new AbortController()
   let holder: Holder | undefined
-  async function watch(): Promise<void> {
+  const watching = withConnection(databaseUrl, async (sql) => {
     for (;;) {
       await sleep(WATCH_MS, undefined, { signal: over.signal })
       const [seen] = await sql<Holder[]>`
-        select pid, application_name as application, extract(epoch from clock_timestamp() - xact_start)::int as age
-        from pg_stat_activity where pid = any(pg_blocking_pids(${pid})) order by xact_start limit 1`
+        select blocking.pid, application_name as application, extract(epoch from clock_timestamp() - xact_start)::int as age
+        from unnest(pg_blocking_pids(${attempt.pid})) as blocking (pid) left join pg_stat_activity a on a.pid = blocking.pid
+        order by xact_start limit 1`
       holder = seen ?? holder
     }
-  }
-  const watching = watch().catch(() => {}) // stopped, or not answered: then nobody is named
+  }).catch(() => {}) // stopped, or without a connection: then nobody is named
   return async () => {
     over.abort()
     await watching
@@ -124,63 +168,42 @@ function watchHolders(sql: postgres.Sql, pid: number): () => Promise<Holder | un
   }
 }
 
-/** Applies one file in a transaction of its own. */
-const applyOnce = (sql: postgres.Sql, { statements, hash, createdAt }: Migration, lockTimeoutMs: number) =>
-  sql.begin(async (tx) => {
-    await tx.unsafe(`set local lock_timeout = ${lockTimeoutMs}`)
-    for (const statement of statements) await tx.unsafe(statement)
-    await tx`insert into drizzle.__drizzle_migrations (hash, created_at) values (${hash}, ${createdAt})`
-  })
+function described({ pid, application, age }: Holder): string {
+  if (pid === 0) return 'a prepared transaction (pg_prepared_xacts) held it'
+  return `session ${pid} (${application || 'without a name'}${age === null ? '' : `, its transaction open for ${age} s`}) held it`
+}
 
-const described = ({ pid, application, age }: Holder): string =>
-  `session ${pid} (${application || 'without a name'}${age === null ? '' : `, its transaction open for ${age} s`}) held it`
+/** What the attempts at a file have come to so far. */
+interface Wait {
+  /** Undefined: another process migrates. */
+  tag: string | undefined
+  attempts: number
+  since: number
+  holder: Holder | undefined
+}
 
-/** Applies one file, again and again while locks stand in the way. */
-async function applyPatiently(
-  sql: postgres.Sql,
-  migration: Migration,
-  { patienceMs = PATIENCE_MS, logger, databaseUrl }: Patience & { databaseUrl: string },
-): Promise<void> {
-  const [{ pid } = { pid: 0 }] = await sql<{ pid: number }[]>`select pg_backend_pid() as pid`
-  const startedAt = Date.now()
-  let holder: Holder | undefined
-  for (let attempt = 0; ; attempt++) {
-    const lockTimeoutMs = Math.min(LOCK_TIMEOUT_MS.max, LOCK_TIMEOUT_MS.first * 2 ** attempt)
-    try {
-      // The watching connection comes with the first wait: most files need none.
-      await (attempt === 0
-        ? applyOnce(sql, migration, lockTimeoutMs)
-        : withConnection(databaseUrl, async (watching) => {
-            const stop = watchHolders(watching, pid)
-            try {
-              await applyOnce(sql, migration, lockTimeoutMs)
-            } finally {
-              holder = (await stop()) ?? holder
-            }
-          }))
-      logger?.info({ migration: migration.tag }, 'migrated')
-      return
-    } catch (error) {
-      const code = codeOf(error)
-      if (code === undefined || !passing.has(code)) {
-        // Who may not, or is cut off, is told so by what the start says of its database.
-        if (code === undefined || code === '42501' || isUnavailable(error)) throw error
-        throw new Error(`migration ${migration.tag} failed (${(error as Error).message}); nothing of it was applied`)
-      }
-      const pauseMs = PAUSE_MS.min + Math.random() * PAUSE_MS.random
-      const waitedMs = Date.now() - startedAt
-      if (waitedMs + pauseMs > patienceMs)
-        throw new Error(
-          `migration ${migration.tag} waited ${Math.round(waitedMs / 1_000)} s for a lock (${code})` +
-            `${holder ? `; ${described(holder)}` : ''}; nothing of it was applied; start again`,
-        )
-      logger?.warn(
-        { migration: migration.tag, code, waitedMs, ...(holder && { holder }) },
-        'a migration waits for a lock',
-      )
-      await sleep(pauseMs)
-    }
+/** Pauses after an attempt that something passing ended. Throws once the patience is over, and at once on anything else. */
+async function pauseAfter(error: unknown, wait: Wait, { patienceMs = PATIENCE_MS, logger }: Patience): Promise<void> {
+  const { tag, since, holder } = wait
+  // Who may not, or is cut off, is told so by what the start says of its database.
+  if (!(error instanceof postgres.PostgresError) || error.code === '42501') throw error
+  if (!passing.has(error.code)) {
+    if (tag === undefined || isUnavailable(error)) throw error
+    throw new Error(`migration ${tag} failed (${error.message}); nothing of it was applied`)
   }
+  const pauseMs = PAUSE_MS.min + Math.random() * PAUSE_MS.random
+  const waitedMs = Date.now() - since
+  if (tag !== undefined && waitedMs + pauseMs > patienceMs)
+    throw new Error(
+      `migration ${tag} waited ${Math.round(waitedMs / 1_000)} s for a lock (${error.code})` +
+        `${holder ? `; ${described(holder)}` : ''}; nothing of it was applied; start again`,
+    )
+  const what = tag === undefined ? 'another process migrates' : 'a migration waits for a lock'
+  logger?.warn(
+    { ...(tag !== undefined && { migration: tag }), code: error.code, waitedMs, ...(holder && { holder }) },
+    what,
+  )
+  await sleep(pauseMs)
 }
 
 /**
@@ -196,11 +219,30 @@ async function applyPatiently(
 export const runMigrations = (databaseUrl: string, folder: string, patience: Patience = {}): Promise<void> =>
   withConnection(databaseUrl, async (sql) => {
     const ours = readMigrations(folder)
-    await sql`select pg_advisory_lock(${MIGRATION_LOCK})`
-    const pending = ours.slice(await countApplied(sql, ours))
-    await sql`create schema if not exists drizzle`
-    await sql`create table if not exists drizzle.__drizzle_migrations (id serial primary key, hash text not null, created_at bigint)`
-    for (const migration of pending) await applyPatiently(sql, migration, { ...patience, databaseUrl })
+    let wait: Wait | undefined
+    for (;;) {
+      const attempt: Attempt = { pid: 0, migration: undefined }
+      const startedAt = Date.now()
+      // Most files pass at once: who holds a lock is asked from the second attempt on.
+      const stopWatching = wait && watchHolders(databaseUrl, attempt)
+      const locksMs = Math.min(LOCKS_MS.max, LOCKS_MS.first * 2 ** (wait?.attempts ?? 0))
+      const failure = await applyNext(sql, ours, locksMs, attempt).then(
+        () => undefined,
+        (error: unknown) => ({ error }),
+      )
+      const seen = await stopWatching?.()
+      const tag = attempt.migration?.tag
+      if (failure) {
+        const before: Wait =
+          wait?.tag === tag && wait ? wait : { tag, attempts: 0, since: startedAt, holder: undefined }
+        wait = { ...before, attempts: before.attempts + 1, holder: seen ?? before.holder }
+        await pauseAfter(failure.error, wait, patience)
+      } else {
+        if (tag === undefined) return
+        patience.logger?.info({ migration: tag }, 'migrated')
+        wait = undefined
+      }
+    }
   })
 
 /**

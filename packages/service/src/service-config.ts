@@ -3,6 +3,16 @@ import { count, days, findMisspelled, flag, list, origin, port, readConfig } fro
 import { masterKeys } from '@platform/runtime/seal'
 import { z } from 'zod'
 
+/** Whether user and password of a URL are percent-encoded, as the driver decodes them. */
+function isDecodable(url: string): boolean {
+  try {
+    const { username, password } = new URL(url)
+    return decodeURIComponent(username + password) !== undefined
+  } catch {
+    return false
+  }
+}
+
 /**
  * The variables that every service reads, for `readConfig`'s schema. service: its name, as used in example database names;
  * port, healthPort: the defaults.
@@ -19,6 +29,7 @@ export const serviceVariables = (service: { name: string; port: number; healthPo
     .describe(`a TCP port for health and metrics, such as ${service.healthPort}; 0 for any`),
   DATABASE_URL: z
     .url({ protocol: /^postgres(ql)?$/ })
+    .refine(isDecodable, 'a % in the user or password is not written as %25')
     .describe(`a Postgres URL, such as postgres://user:password@host:5432/${service.name}`),
   DATABASE_POOL: count.default(10).describe('how many connections this process may hold, such as 10'),
   DATABASE_PREPARE: flag.default(true).describe('true, or false behind a transaction-mode pooler'),

@@ -12,6 +12,30 @@ test('a database that cannot be reached is named by host and port, without user 
   expect(startupFailure(failure('ENOTFOUND'), { DATABASE_URL: 'postgres://db/api' })).toContain('reached at db:5432 (')
 })
 
+test('a database that answers is not said to be away, and its own words are shown', () => {
+  for (const [code, message] of [
+    ['25006', 'cannot execute CREATE SCHEMA in a read-only transaction'],
+    ['53300', 'too many connections for role "api"'],
+  ] as const)
+    expect(startupFailure(failure(code, message), env)).toBe(
+      `The database of DATABASE_URL answers, and refuses: ${message}.`,
+    )
+})
+
+test('a name that cannot be decoded is shown as it is', () => {
+  const odd = { DATABASE_URL: 'postgres://50%:hunter2@db/50%db' }
+  expect(startupFailure(failure('42501', 'permission denied for database 50%db'), odd)).toContain(
+    'ALTER DATABASE "50%db" OWNER TO "50%";',
+  )
+})
+
+test('a role that owns its database and lacks other rights is told those', () => {
+  expect(startupFailure(failure('42501', 'permission denied for schema drizzle'), env)).toContain(
+    'GRANT USAGE ON SCHEMA drizzle TO "api"; GRANT SELECT ON ALL TABLES IN SCHEMA drizzle TO "api";',
+  )
+  expect(startupFailure(failure('42501', 'must be owner of table users'), env)).toContain('all that is in there')
+})
+
 test('names in the statement that makes a role the owner are quoted', () => {
   const sentence = startupFailure(failure('42501', 'permission denied for database my-api'), {
     DATABASE_URL: 'postgres://my%22role:hunter2@db/my-api',

@@ -8,7 +8,25 @@ function innermost(error: unknown): unknown {
   return current
 }
 
-const quoted = (name: string): string => `"${decodeURIComponent(name).replaceAll('"', '""')}"`
+const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`
+
+/** A role as the driver reads it; of a database's name it decodes nothing. */
+function decoded(name: string): string {
+  try {
+    return decodeURIComponent(name)
+  } catch {
+    return name
+  }
+}
+
+/** What gives a role the rights that it lacks, by what Postgres says of them. */
+function remedy(message: string, name: string, role: string): string {
+  if (message.includes('for database'))
+    return `Make it the owner of its database: ALTER DATABASE ${name} OWNER TO ${role};`
+  if (message.includes('drizzle'))
+    return `Where it does not migrate, it has to read what was applied: GRANT USAGE ON SCHEMA drizzle TO ${role}; GRANT SELECT ON ALL TABLES IN SCHEMA drizzle TO ${role};`
+  return 'Make it the owner of its database and of all that is in there.'
+}
 
 /**
  * Explains a failed start to the operator in one sentence: the cause and what to change, without a stack.
@@ -27,12 +45,14 @@ export function startupFailure(thrown: unknown, env: Record<string, string | und
   if (code === '3D000') return 'The database that DATABASE_URL names does not exist; create it first.'
   const database = URL.parse(env.DATABASE_URL ?? '')
   if (code === '42501') {
-    const [name, role] = [database?.pathname.slice(1) || 'NAME', database?.username || 'ROLE'].map(quoted)
-    return `The role of DATABASE_URL may not do what the service needs (${message}). Make it the owner of its database: ALTER DATABASE ${name} OWNER TO ${role};`
+    const name = quoted(database?.pathname.slice(1) || 'NAME')
+    const role = quoted(decoded(database?.username || 'ROLE'))
+    return `The role of DATABASE_URL may not do what the service needs (${message}). ${remedy(message ?? '', name, role)}`
   }
+  if (code === '25006' || code === '53300') return `The database of DATABASE_URL answers, and refuses: ${message}.`
   // HOST may be the name that nobody knows.
   if (isUnavailable(error) && (hostname === undefined || hostname === database?.hostname)) {
-    const place = database ? ` at ${database.hostname}:${database.port || 5432}` : ''
+    const place = database?.hostname ? ` at ${database.hostname}:${database.port || 5432}` : ''
     return `The database of DATABASE_URL cannot be reached${place} (${code ?? message}).`
   }
   return `Cannot start: ${message ?? String(error)}`

@@ -65,9 +65,12 @@ export const run = (call: Call): Promise<number> =>
     {
       name: 'api',
       loadConfig,
-      prepareDatabase,
-      async compose(config, overrides) {
+      async prepareDatabase(config, logger) {
+        // What is configured wrongly is refused before anything is changed.
         await requireWritableFolder(config.OBJECTS_URL)
+        await prepareDatabase(config, logger)
+      },
+      async compose(config, overrides) {
         const composed = await compose(config, overrides)
         reloadOnHangup(composed.deps)
         return watchUntilClosed(composed)

@@ -66,8 +66,12 @@ describe('a process that starts while a session holds the table that its migrati
   }
 
   test('is live and not ready meanwhile, and starts by itself once the lock is released', async () => {
-    const { health, release } = await startHeld({ LOG_LEVEL: 'warn' })
+    const { health, release, child } = await startHeld({ LOG_LEVEL: 'warn' })
+    const waiting = new Promise<void>((resolve) => {
+      child.stdout.on('data', (lines) => String(lines).includes('a migration waits for a lock') && resolve())
+    })
     await untilStatus(`${health}/live`, 200)
+    await waiting
     expect((await fetch(`${health}/ready`)).status).toBe(503)
     await sleep(HELD_MS)
     await release()
