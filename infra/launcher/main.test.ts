@@ -93,9 +93,9 @@ async function takePort(): Promise<{ port: string; free: () => void }> {
 
 describe('a start that cannot work says why in one sentence', () => {
   test.each([
-    [{ API_PORT: '4oo0' }, /^API_PORT is not valid .*: expected the port of the API, such as 4000.*\.\n$/],
+    [{ API_PORT: '4oo0' }, /^API_PORT is not valid: expected the port of the API, such as 4000.*\.\n$/],
     [{ EDGE_PORT: '70000' }, /^EDGE_PORT is not valid/],
-    [{ CONSOLE_PORT: 'x' }, /^CONSOLE_PORT is not valid .*: expected the port of the web console, such as 4003/],
+    [{ CONSOLE_PORT: 'x' }, /^CONSOLE_PORT is not valid: expected the port of the web console, such as 4003/],
     [{ S3_PORT: '4100', EDGE_PORT: '4100' }, /^EDGE_PORT and S3_PORT are both 4100: give each its own port\.\n$/],
     [
       { CONSOLE_PORT: '4100', EDGE_PORT: '4100' },
