@@ -66,8 +66,21 @@ async function hold(sql: postgres.Sql, statement: string): Promise<() => Promise
   }
 }
 
+/** A run whose last file waits for a table that a session holds: `waits` settles with the first line that says so. */
+async function startWaiting(table: string, patienceMs?: number) {
+  const database = await newDatabase()
+  const folder = await migrationsFolder()
+  await runMigrations(database.url, await migrationsFolder(FILES.slice(0, 2)))
+  const release = await hold(database.sql, `lock table ${table} in access share mode`)
+  const waits = Promise.withResolvers<void>()
+  const logger = createLogger('test', 'warn', { write: () => waits.resolve() })
+  const run = runMigrations(database.url, folder, { logger, ...(patienceMs !== undefined && { patienceMs }) })
+  run.catch(() => {}) // the test looks at it
+  return { ...database, folder, release, run, waits: waits.promise }
+}
+
 describe('runMigrations', () => {
-  test('makes an empty database the newest, and changes nothing the second time', async () => {
+  test('a run makes an empty database the newest, and changes nothing the second time', async () => {
     const { url, sql, applied } = await newDatabase()
     const folder = await migrationsFolder()
     for (let n = 0; n < 2; n++) {
@@ -77,7 +90,7 @@ describe('runMigrations', () => {
     }
   })
 
-  test('commits each file by itself: when the last one waits for a lock, the others are there and nobody waits for their tables', async () => {
+  test('each file is committed by itself: when the last one waits for a lock, the others are there and nobody waits for their tables', async () => {
     const { url, sql, applied } = await newDatabase()
     const folder = await migrationsFolder()
     await runMigrations(url, await migrationsFolder(FILES.slice(0, 1)))
@@ -88,12 +101,8 @@ describe('runMigrations', () => {
     await release()
   })
 
-  test('says who held the lock once its patience is over, and applies nothing of that file', async () => {
-    const { url, sql, applied } = await newDatabase()
-    const folder = await migrationsFolder()
-    await runMigrations(url, await migrationsFolder(FILES.slice(0, 2)))
-    const release = await hold(sql, 'lock table places in access share mode')
-    const run = runMigrations(url, folder, { patienceMs: 4_000 })
+  test('a run whose patience is over says who held the lock, and applies nothing of that file', async () => {
+    const { url, sql, applied, folder, release, run } = await startWaiting('places', 4_000)
     await expect(run).rejects.toThrow(
       /^migration 0002_file waited \d s for a lock \(55P03\); session \d+ \(nightly report, its transaction open for \d s\) held it; nothing of it was applied; start again$/,
     )
@@ -104,15 +113,9 @@ describe('runMigrations', () => {
     expect(await applied()).toEqual([1, 2, 3])
   })
 
-  test('goes on by itself when the lock is released', async () => {
-    const { url, sql, applied } = await newDatabase()
-    const folder = await migrationsFolder()
-    await runMigrations(url, await migrationsFolder(FILES.slice(0, 2)))
-    const release = await hold(sql, 'lock table people in access share mode')
-    const waits = Promise.withResolvers<void>()
-    const logger = createLogger('test', 'warn', { write: () => waits.resolve() })
-    const run = runMigrations(url, folder, { logger })
-    await waits.promise
+  test('a run goes on by itself when the lock is released', async () => {
+    const { applied, release, run, waits } = await startWaiting('people')
+    await waits
     await release()
     await run
     expect(await applied()).toEqual([1, 2, 3])
@@ -144,7 +147,7 @@ describe('runMigrations', () => {
     }
   })
 
-  test('of two processes at once one migrates, and the other finds everything done', async () => {
+  test('one of two processes at once migrates, and the other finds everything done', async () => {
     const { url, sql, applied } = await newDatabase()
     const folder = await migrationsFolder()
     await runMigrations(url, await migrationsFolder(FILES.slice(0, 2)))
@@ -158,15 +161,10 @@ describe('runMigrations', () => {
     expect(await sql`select * from people`).toEqual([{ id: 1, name: 'Ana' }])
   })
 
-  test('goes on with a new session when its own is ended between two attempts, and its turn is still its own', async () => {
-    const { url, sql, applied } = await newDatabase()
-    const folder = await migrationsFolder()
-    await runMigrations(url, await migrationsFolder(FILES.slice(0, 2)))
-    const release = await hold(sql, 'lock table people in access share mode')
-    const waits = Promise.withResolvers<void>()
-    const logger = createLogger('test', 'warn', { write: () => waits.resolve() })
-    const runs = [runMigrations(url, folder, { logger }), runMigrations(url, folder)]
-    await waits.promise
+  test('a run goes on with a new session when its own is ended between two attempts, and two of them still take turns', async () => {
+    const { url, sql, applied, folder, release, run, waits } = await startWaiting('people')
+    const runs = [run, runMigrations(url, folder)]
+    await waits
     await sql`
       select pg_terminate_backend(pid) from pg_stat_activity
       where application_name = 'platform-migrations' and datname = current_database() and state = 'idle'`
@@ -175,7 +173,7 @@ describe('runMigrations', () => {
     expect(await applied()).toEqual([1, 2, 3])
   })
 
-  test('waits without an end for a process of another release that migrates, and says so', async () => {
+  test('a run waits without an end for a process of another release that migrates, and says so', async () => {
     const { url, sql, applied } = await newDatabase()
     const said = Promise.withResolvers<string>()
     const logger = createLogger('test', 'warn', { write: said.resolve })
@@ -206,6 +204,24 @@ describe('runMigrations', () => {
     expect(first).toBeLessThanOrEqual(250)
     expect(second).toBeLessThanOrEqual(first - 90)
     expect(third).toBe(100)
+  })
+
+  test('a run whose turn is cancelled ends, and is not tried again', async () => {
+    const { url, sql } = await newDatabase()
+    const earlier = await sql.reserve()
+    await earlier`select pg_advisory_lock(${MIGRATION_LOCK})`
+    const ended = runMigrations(url, await migrationsFolder()).then(
+      () => 'migrated',
+      (error: unknown) => error,
+    )
+    let cancelled: readonly unknown[] = []
+    while (cancelled.length === 0)
+      cancelled = await sql`
+        select pg_cancel_backend(pid) from pg_locks
+        where locktype = 'advisory' and not granted
+          and database = (select oid from pg_database where datname = current_database())`
+    expect(await ended).toMatchObject({ code: '57014' })
+    earlier.release()
   })
 
   test('limits that the database has for statements and transactions do not stop a migration', async () => {
@@ -284,7 +300,7 @@ describe('whose database it is', () => {
 })
 
 describe('requireMigrations', () => {
-  test('names the command where the database is empty, and where it lacks a migration', async () => {
+  test('a database that is empty or lacks a migration is refused with the command that makes the schema', async () => {
     const { url } = await newDatabase()
     const folder = await migrationsFolder()
     const before = await dumpDatabase(url)
@@ -296,7 +312,7 @@ describe('requireMigrations', () => {
     )
   })
 
-  test('accepts the newest schema, and one that is a file ahead', async () => {
+  test('a database with the newest schema, or a file ahead, is accepted and stays as it was', async () => {
     const { url } = await newDatabase()
     await runMigrations(url, await migrationsFolder())
     await requireMigrations(url, await migrationsFolder(), 'migrate')

@@ -187,7 +187,8 @@ async function pauseAfter(error: unknown, wait: Wait, { patienceMs = PATIENCE_MS
   const { tag, since, holder } = wait
   // Who may not, or is cut off, is told so by what the start says of its database.
   if (!(error instanceof postgres.PostgresError) || error.code === '42501') throw error
-  if (!passing.has(error.code)) {
+  // Of a turn only its time passes; a limit of the role that ends it again and again would never end.
+  if (!passing.has(error.code) || (tag === undefined && error.code !== '55P03')) {
     if (tag === undefined || isUnavailable(error)) throw error
     throw new Error(`migration ${tag} failed (${error.message}); nothing of it was applied`)
   }
@@ -213,8 +214,8 @@ async function pauseAfter(error: unknown, wait: Wait, { patienceMs = PATIENCE_MS
  *
  * folder: drizzle-kit's SQL files and journal. What was applied stands in the table of drizzle's migrator, which earlier
  * releases read.
- * Throws ConfigError, before anything is written, if the database belongs to another program; an error naming the file and
- * whoever held the lock once the patience is over.
+ * Throws ConfigError, before anything is written, if the database belongs to another program. Throws an error that names the file
+ * and the session that holds its lock once the patience is over.
  */
 export const runMigrations = (databaseUrl: string, folder: string, patience: Patience = {}): Promise<void> =>
   withConnection(databaseUrl, async (sql) => {
@@ -233,8 +234,7 @@ export const runMigrations = (databaseUrl: string, folder: string, patience: Pat
       const seen = await stopWatching?.()
       const tag = attempt.migration?.tag
       if (failure) {
-        const before: Wait =
-          wait?.tag === tag && wait ? wait : { tag, attempts: 0, since: startedAt, holder: undefined }
+        const before: Wait = wait && wait.tag === tag ? wait : { tag, attempts: 0, since: startedAt, holder: undefined }
         wait = { ...before, attempts: before.attempts + 1, holder: seen ?? before.holder }
         await pauseAfter(failure.error, wait, patience)
       } else {

@@ -25,7 +25,7 @@ export function holdBody(port: number, { method, path, headers, body = '' }: S3R
   const answered = new Promise<IncomingMessage>((resolve, reject) => {
     outgoing.once('response', resolve).on('error', reject)
   })
-  answered.catch(() => {}) // whoever calls is told
+  answered.catch(() => {}) // the caller of what is returned gets the rejection
   outgoing.write(bytes.subarray(0, half))
   return async () => {
     outgoing.end(bytes.subarray(half))

@@ -15,6 +15,7 @@ import { ordinaryVariables } from '@platform/testing/ordinary-variables'
 import { createServiceDatabase, createStrangersDatabase } from '@platform/testing/service-databases'
 import { callProgram } from '@platform/testkit/call-program'
 import { startCable } from '@platform/testkit/cable'
+import { createDatabase } from '@platform/testkit/databases'
 import { dumpDatabase } from '@platform/testkit/dump-database'
 import { freePort } from '@platform/testkit/free-port'
 import { serviceEnvironment, startServiceProcess, statusOf, untilStatus } from '@platform/testing/service-process'
@@ -133,15 +134,18 @@ function mountFolder(options: string): string | undefined {
   return folder
 }
 
-test('a folder for objects that is read-only ends the start, also for root', async (context) => {
+test('a folder for objects that is read-only ends the start before anything is written to the database, also for root', async (context) => {
   const folder = mountFolder('ro,size=64k')
   if (folder === undefined) return context.skip('this user may not mount a file system')
-  const env = await environment({ OBJECTS_URL: pathToFileURL(folder).href })
+  const { url } = await createDatabase('empty')
+  const before = await dumpDatabase(url)
+  const env = await environment({ OBJECTS_URL: pathToFileURL(folder).href, DATABASE_URL: url })
   const { code, stderr } = await callProgram(run, { words: [], env })
   expect([code, stderr]).toEqual([
     1,
     expect.stringMatching(/^OBJECTS_URL names a folder that this process cannot write to \(EROFS\)/),
   ])
+  expect(await dumpDatabase(url)).toBe(before)
 })
 
 test('a full disk ends no start: it is a store that is away', async (context) => {

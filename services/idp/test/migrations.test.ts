@@ -65,7 +65,7 @@ describe('a process that starts while a session holds the table that its migrati
     return { ...startServiceProcess(main, env), holder, health, release: () => sql`commit` }
   }
 
-  test('is live and not ready meanwhile, and starts by itself once the lock is released', async () => {
+  test('a process whose migration waits for a lock is live and not ready, and starts once the lock is released', async () => {
     const { health, release, child } = await startHeld({ LOG_LEVEL: 'warn' })
     const waiting = new Promise<void>((resolve) => {
       child.stdout.on('data', (lines) => String(lines).includes('a migration waits for a lock') && resolve())
@@ -78,7 +78,7 @@ describe('a process that starts while a session holds the table that its migrati
     await untilStatus(`${health}/ready`, 200)
   })
 
-  test('ends with 1 once MIGRATION_PATIENCE_MS is over, and names the file, the session and what to do', async () => {
+  test('a process ends with 1 once MIGRATION_PATIENCE_MS is over, and names the file, the session and what to do', async () => {
     const { ended, holder } = await startHeld({ MIGRATION_PATIENCE_MS: '4000' })
     const { code, stderr } = await ended
     expect(code).toBe(1)
