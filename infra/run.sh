@@ -27,13 +27,17 @@ is_installed() {
 install() {
   pnpm=$(sed -n 's/.*"packageManager": *"\(pnpm@[^"+]*\).*/\1/p' package.json)
   command -v npx >/dev/null || fail "npx is missing: install Node 18 or newer with npm, then start again."
-  echo "Installing dependencies with $pnpm (once)…" >&2
+  log=$lock/log
+  echo "Installing dependencies with $pnpm (once, about a minute; $log tells how far it is)…" >&2
   # `npm --silent` would hide the reason of a failure, a prompt would wait for nobody, and pnpm 12 with a frozen lockfile
-  # refuses the packageManager field unless told that its version is our business.
+  # refuses the packageManager field unless told that its version is our business. CI has judged the ages of all packages when
+  # the lockfile changed.
   unset npm_config_loglevel
-  npx --yes "$pnpm" install --frozen-lockfile --prefer-offline --pm-on-fail=ignore --config.confirmModulesPurge=false \
-    </dev/null >&2 ||
+  npx --yes "$pnpm" install --frozen-lockfile --trust-lockfile --prefer-offline --pm-on-fail=ignore \
+    --config.confirmModulesPurge=false </dev/null >"$log" 2>&1 || {
+    cat "$log" >&2
     fail "The dependencies could not be installed (the reason is above): check the network, the npm registry settings and, for an error of its cache, npm_config_cache, then start again."
+  }
   node_modules/.bin/node --version >/dev/null ||
     fail "The pinned Node does not run on this machine: it needs Linux (glibc) or macOS, on x64 or arm64."
   fill_compile_cache

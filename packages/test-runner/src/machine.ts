@@ -17,6 +17,7 @@ const PROGRAMS: readonly (readonly [string, ...string[]])[] = [
   ['restic', 'version'],
   ['zip', '-v'],
   ['curl', '--version'],
+  ['zsh', '--version'],
   ['python3', '-c', 'import boto3; print(boto3.__version__)'],
   ['radosgw', '--version'],
 ]
