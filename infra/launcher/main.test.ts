@@ -7,14 +7,13 @@ import { get, type IncomingMessage } from 'node:http'
 import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
-import { createInterface } from 'node:readline'
+import { join } from 'node:path'
 import { unless } from '@platform/test-runner/task-meta'
-import { compileCache } from '@platform/testkit/test-environment'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import postgres, { type Sql } from 'postgres'
 import { clients, demoEmail } from './clients.ts'
 import { explainFailure } from './explain-failure.ts'
+import { anyPorts, repository, spawnLauncher, stopLauncher, untilStarted } from './launch-for-tests.ts'
 import { prepareStart } from './prepare-start.ts'
 import { readSecrets } from './secrets.ts'
 
@@ -35,23 +34,11 @@ afterEach(async () => {
   await rm(dataFolder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
 })
 
-const repository = resolve(import.meta.dirname, '../..')
 /** Patience for three starts of the whole platform on a busy machine. */
 const STARTS_MS = 240_000
-const anyPorts = { API_PORT: '0', IDP_PORT: '0', EDGE_PORT: '0', CONSOLE_PORT: '0', S3_PORT: '0' }
 
 function launch(env: Record<string, string> = {}, ...options: string[]) {
-  const launcher = spawn(process.execPath, [join(import.meta.dirname, 'main.ts'), ...options], {
-    env: {
-      ...compileCache,
-      PATH: '/usr/bin:/bin:/usr/sbin:/sbin',
-      HOME: dataFolder,
-      DATA_DIR: dataFolder,
-      ...anyPorts,
-      ...env,
-    },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
+  const launcher = spawnLauncher(dataFolder, env, options)
   launchers.push(launcher)
   return launcher
 }
@@ -179,31 +166,10 @@ describe('a start that cannot work says why in one sentence', () => {
 describe('a start that works', { timeout: STARTS_MS }, () => {
   async function start(env?: Record<string, string>) {
     const launcher = launch(env, '--json')
-    let err = ''
-    launcher.stderr.on('data', (chunk) => (err += chunk))
-    const lines = createInterface({ input: launcher.stdout })
-    const line = await Promise.race([
-      once(lines, 'line').then(([line]) => line as string),
-      once(launcher, 'exit').then(() => Promise.reject(new Error(`The launcher ended: ${err}`))),
-    ])
-    const platform = JSON.parse(line) as {
-      consoleUrl: string
-      baseUrl: string
-      idpUrl: string
-      s3Url: string
-      helloUrl: string
-      demo: { email: string; password: string }
-    }
-    return { launcher, platform }
+    return { launcher, platform: await untilStarted(launcher) }
   }
 
-  async function stop(launcher: ChildProcess): Promise<number> {
-    launcher.kill('SIGTERM')
-    const [code] = (await once(launcher, 'exit')) as [number]
-    return code
-  }
-
-  test('tells programs what they need, keeps everything over kill -9, brings an older console up to date, stops without a trace, and takes its clients along to other ports', async () => {
+  test('tells programs what they need, keeps everything over kill -9, brings an older console up to date, stops without a trace, takes its clients along to other ports, and says in its summary that Functions have no walls where it was told so', async () => {
     const first = await start()
     const { consoleUrl } = first.platform
     const { port: CONSOLE_PORT } = new URL(consoleUrl)
@@ -293,16 +259,16 @@ describe('a start that works', { timeout: STARTS_MS }, () => {
     })
     expect(preflight.headers.get('access-control-allow-origin')).toBe(consoleUrl)
 
-    expect(await stop(second.launcher)).toBe(0)
+    expect(await stopLauncher(second.launcher)).toBe(0)
     await expect(fetch(second.platform.baseUrl)).rejects.toThrow('fetch failed')
     await expect(fetch(consoleUrl)).rejects.toThrow('fetch failed')
     await expect(stat(join(dataFolder, 'postgres', 'cluster', 'postmaster.pid'))).rejects.toThrow('ENOENT')
 
     // On other ports, beside a platform with a folder of its own.
-    const [third, beside] = [await start(), await start({ DATA_DIR: join(dataFolder, 'beside') })]
-    const { platform } = third
-    expect(new Set([consoleUrl, platform.consoleUrl, beside.platform.consoleUrl]).size).toBe(3)
-    for (const { consoleUrl: url, baseUrl, idpUrl } of [platform, beside.platform]) {
+    const { launcher: third, platform } = await start()
+    const beside = await startForPeople(join(dataFolder, 'beside'))
+    expect(new Set([consoleUrl, platform.consoleUrl, beside.consoleUrl]).size).toBe(3)
+    for (const { consoleUrl: url, baseUrl, idpUrl } of [platform, beside]) {
       expect(await (await fetch(url)).text()).toBe(page)
       expect(await (await fetch(`${url}/config.json`)).json()).toMatchObject({ apiUrl: baseUrl, issuer: idpUrl })
     }
@@ -314,8 +280,30 @@ describe('a start that works', { timeout: STARTS_MS }, () => {
     expect(await changeConsole((sql) => sql`select redirect_uris from clients where id = ${clients.docs.id}`)).toEqual([
       { redirect_uris: [`${platform.baseUrl}/docs`] },
     ])
-    expect([await stop(third.launcher), await stop(beside.launcher)]).toEqual([0, 0])
+    expect([await stopLauncher(third), await stopLauncher(beside.launcher)]).toEqual([0, 0])
   })
+
+  /** Starts a platform without walls for Functions, checks what its summary says, and returns the addresses there. */
+  async function startForPeople(folder: string) {
+    const launcher = launch({ DATA_DIR: folder, FUNCTION_SANDBOX: 'none' })
+    let out = ''
+    launcher.stdout.on('data', (chunk) => (out += chunk))
+    await vi.waitFor(() => expect(out).toContain('Ctrl-C stops everything'), { timeout: 60_000, interval: 50 })
+    // No escape codes if the output is not a terminal.
+    expect(out).toMatch(/^Functions run as plain processes, .*: leave FUNCTION_SANDBOX out for walls\.$/m)
+    const readLog = () => readFile(join(folder, 'logs', 'api.log'), 'utf8')
+    await expect
+      .poll(readLog, { timeout: 60_000 })
+      .toMatch(/"isIsolated":false,"isNetworkClosed":false,.*"msg":"Functions can run"/)
+    expect(await readLog()).toContain('Functions run as plain processes')
+    const [, consoleUrl = ''] = /running\.\n\n  Console +(\S+)\n/.exec(out) ?? []
+    const [, baseUrl = ''] = /^  API +(\S+)$/m.exec(out) ?? []
+    const [, idpUrl = ''] = /^  Identity provider +(\S+)$/m.exec(out) ?? []
+    const [, packageUrl = ''] = /^ +npx (\S+) deploy$/m.exec(out) ?? []
+    expect(packageUrl).toMatch(new RegExp(`^${baseUrl}/docs/clients/cli-[\\d.]+-[0-9a-f]{8}\\.tgz$`))
+    expect((await fetch(packageUrl)).status).toBe(200)
+    return { launcher, consoleUrl, baseUrl, idpUrl }
+  }
 
   const postgresPid = async () =>
     Number.parseInt(await readFile(join(dataFolder, 'postgres', 'cluster', 'postmaster.pid'), 'utf8'), 10)
@@ -356,34 +344,6 @@ describe('a start that works', { timeout: STARTS_MS }, () => {
         from clients where id = ${clients.console.id}`
       return row
     })
-
-  test('says in its summary that Functions have no walls where it was told so, and stops everything when a part dies', async () => {
-    const launcher = launch({ FUNCTION_SANDBOX: 'none' })
-    let [out, err] = ['', '']
-    launcher.stdout.on('data', (chunk) => (out += chunk))
-    launcher.stderr.on('data', (chunk) => (err += chunk))
-    await vi.waitFor(() => expect(out).toContain('Ctrl-C stops everything'), { timeout: 60_000, interval: 50 })
-    // No escape codes if the output is not a terminal.
-    expect(out).toMatch(/^Functions run as plain processes, .*: leave FUNCTION_SANDBOX out for walls\.$/m)
-    const readLog = () => readFile(join(dataFolder, 'logs', 'api.log'), 'utf8')
-    await expect
-      .poll(readLog, { timeout: 60_000 })
-      .toMatch(/"isIsolated":false,"isNetworkClosed":false,.*"msg":"Functions can run"/)
-    expect(await readLog()).toContain('Functions run as plain processes')
-    const [, consoleUrl = ''] = /running\.\n\n  Console +(\S+)\n/.exec(out) ?? []
-    expect((await fetch(consoleUrl)).status).toBe(200)
-    const [, baseUrl = ''] = /^  API +(\S+)$/m.exec(out) ?? []
-    const [, packageUrl = ''] = /^ +npx (\S+) deploy$/m.exec(out) ?? []
-    expect(packageUrl).toMatch(new RegExp(`^${baseUrl}/docs/clients/cli-[\\d.]+-[0-9a-f]{8}\\.tgz$`))
-    expect((await fetch(packageUrl)).status).toBe(200)
-    expect((await fetch(`${baseUrl}/.well-known/jwks.json`)).status).toBe(200)
-
-    const exit = once(launcher, 'exit')
-    process.kill(await postgresPid(), 'SIGKILL')
-    expect(await exit).toEqual([1, null])
-    expect(err).toContain('Postgres ended.')
-    await expect(fetch(baseUrl)).rejects.toThrow('fetch failed')
-  })
 })
 
 /** A zombie that nobody reaps, as in most containers, counts as ended. */

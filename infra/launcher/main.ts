@@ -1,6 +1,6 @@
 import { startPostgres } from '@platform/embedded-postgres/start-postgres'
 import type { Postgres } from '@platform/embedded-postgres/start-postgres'
-import { createWriteStream } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -21,14 +21,21 @@ import { bringSeedIntoLine } from './seed.ts'
 import { startService } from './service.ts'
 import type { Service } from './service.ts'
 import { StartProblem } from './start-problem.ts'
+import { openTurningLog } from './turning-log.ts'
 import { summarizeForPeople, summarizeForPrograms } from './summary.ts'
 
 const repository = resolve(import.meta.dirname, '../..')
-const running: { services: Service[]; postgres: Promise<Postgres> | undefined; dataFolder: string | undefined } = {
-  services: [],
-  postgres: undefined,
-  dataFolder: undefined,
-}
+/** On request a service may finish what it does. */
+const DRAIN_MS = 30_000
+/** Without its other half it can finish little. */
+const DRAIN_AFTER_FAILURE_MS = 1_500
+const running: {
+  services: Service[]
+  postgres: Promise<Postgres> | undefined
+  dataFolder: string | undefined
+  /** Made by this launcher, not named by the operator. */
+  functionsFolder: string | undefined
+} = { services: [], postgres: undefined, dataFolder: undefined, functionsFolder: undefined }
 let stopRequestedAt: number | undefined
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => void stopOnRequest())
@@ -62,7 +69,7 @@ async function start(): Promise<void> {
     (held) => (running.dataFolder = held),
   )
   const secrets = await readSecrets(dataFolder)
-  const functionsFolder = functions.folder ?? makeFunctionsFolder(dataFolder)
+  const functionsFolder = functions.folder ?? (running.functionsFolder = makeFunctionsFolder(dataFolder))
 
   report('Starting Postgres…')
   // While Postgres starts, so they cost no time.
@@ -74,7 +81,7 @@ async function start(): Promise<void> {
     env,
   )
   const postgresLogFile = join(dataFolder, 'logs', 'postgres.log')
-  const postgresLog = createWriteStream(postgresLogFile, { flags: 'a', mode: 0o600 })
+  const postgresLog = openTurningLog(postgresLogFile)
   running.postgres = startPostgres({
     dataFolder: join(dataFolder, 'postgres'),
     port: postgresPort || undefined,
@@ -127,7 +134,11 @@ async function start(): Promise<void> {
   })
   running.services.push(idp, api)
   rememberServices(dataFolder, running.services)
-  await Promise.all([api.waitUntilAnswers(`${urls.baseUrl}/.well-known/jwks.json`), seedWhenReady()])
+  await Promise.all([
+    api.waitUntilAnswers(`${urls.baseUrl}/.well-known/jwks.json`),
+    seedWhenReady(),
+    postgres.reserveWal(),
+  ])
   if (stopRequestedAt !== undefined) return
   for (const service of running.services) stopWhenItEnds(service.ended)
   const missing = await deployHelloSite(dataFolder, urls, secrets.demoPassword, () => stopRequestedAt !== undefined)
@@ -246,26 +257,27 @@ async function stopOnRequest(): Promise<void> {
   }
   stopRequestedAt = Date.now()
   report('Stopping (Ctrl-C again to hurry)…')
-  await stopAll()
+  await stopAll(DRAIN_MS)
   process.exit(0)
 }
 
 async function fail(error: unknown): Promise<void> {
   stopRequestedAt = Date.now()
   report(explainFailure(error, running.dataFolder))
-  await stopAll()
+  await stopAll(DRAIN_AFTER_FAILURE_MS)
   process.exit(1)
 }
 
 /** Services first: they still write to Postgres while they finish. */
-async function stopAll(): Promise<void> {
-  await Promise.all(running.services.map((service) => service.stop()))
+async function stopAll(patienceMs: number): Promise<void> {
+  await Promise.all(running.services.map((service) => service.stop(patienceMs)))
+  const postgres = await running.postgres?.catch(() => undefined)
+  await postgres?.stop(patienceMs)
+  if (running.functionsFolder) rmSync(running.functionsFolder, { recursive: true, force: true, maxRetries: 5 })
   if (running.dataFolder) {
     rememberServices(running.dataFolder, [])
     tellAddresses(running.dataFolder, undefined)
   }
-  const postgres = await running.postgres?.catch(() => undefined)
-  await postgres?.stop()
 }
 
 function report(line: string): void {

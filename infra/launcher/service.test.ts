@@ -1,5 +1,27 @@
-import { expect, test } from 'vitest'
-import { essence } from './service.ts'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { essence, startService } from './service.ts'
+
+test('the log of a service turns while it runs, with every line on stdout and stderr, and its last words say why it ended', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'platform-service-test-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const script = join(folder, 'script.mjs')
+  writeFileSync(
+    script,
+    `for (let n = 0; n < 120_000; n++) process.stdout.write(n + ' '.padEnd(100, '.') + '\\n')
+    process.exitCode = 3
+    console.error('RangeError: too many lines')`,
+  )
+  const logFile = join(folder, 'service.log')
+  const { ended } = startService({ name: 'service', script, arguments: [], cwd: folder, env: {}, logFile })
+  expect(await ended).toBe(`The service ended (exit code 3): too many lines. Its log is ${logFile}.`)
+  const [old = [], current = []] = [`${logFile}.old`, logFile].map((file) => readFileSync(file, 'utf8').split('\n'))
+  const numbers = [...old, ...current].filter((line) => line.endsWith('.')).map((line) => Number.parseInt(line, 10))
+  expect(numbers).toEqual(Array.from({ length: 120_000 }, (_, n) => n))
+  expect(old.length).toBeGreaterThan(90_000)
+})
 
 test.each([
   [

@@ -1,9 +1,11 @@
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
-import { closeSync, openSync, readFileSync, renameSync, statSync } from 'node:fs'
+import { once } from 'node:events'
 import { get } from 'node:http'
+import type { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { StartProblem } from './start-problem.ts'
+import { openTurningLog } from './turning-log.ts'
 
 export type ServiceOptions = {
   name: string
@@ -22,8 +24,8 @@ export type Service = {
   ended: Promise<string>
   /** Resolves once the URL answers 200. Throws StartProblem if the service ends first or takes over 90 s. */
   waitUntilAnswers(url: string): Promise<void>
-  /** Gives it 30 s to finish its work, then kills it. Safe to repeat. */
-  stop(): Promise<void>
+  /** Gives it time to finish its work, then kills it. Safe to repeat. */
+  stop(patienceMs: number): Promise<void>
   /** Kills it and its child processes at once. */
   kill(): void
 }
@@ -36,32 +38,34 @@ const arenas = { MALLOC_ARENA_MAX: '2' }
 const pollMs = 50
 /** Longer than a service tries one migration, so that its own sentence comes first. */
 const startTimeoutMs = 90_000
-const drainTimeoutMs = 30_000
-const logBytesMax = 10 * 1024 * 1024
+/** How long a service that has ended waits for what others still print into its log. */
+const lastLinesMs = 500
+/** Enough of what a service printed to find why it ended. */
+const tailBytes = 65_536
 
 /**
- * Starts a service as a separate process. It writes its output directly to its log file. It has its own process group, so
- * Ctrl-C reaches only the launcher; and the pipe on its stdin closes when the launcher dies, however that happens, which
- * tells it to end.
+ * Starts a service as a separate process, and writes what it prints into its log file. It has its own process group, so Ctrl-C
+ * reaches only the launcher; and the pipe on its stdin closes when the launcher dies, however that happens, which tells it to end.
  */
 export function startService({ name, script, cwd, env, logFile, ...options }: ServiceOptions): Service {
-  const log = openLog(logFile)
+  const log = openTurningLog(logFile)
   const child = spawn(process.execPath, [youngHeap, script, ...options.arguments], {
     cwd,
     env: { ...arenas, ...env, PLATFORM_PARENT_PIPE: '1' },
-    stdio: ['pipe', log.descriptor, log.descriptor],
+    stdio: ['pipe', 'pipe', 'pipe'],
     detached: true,
   })
-  closeSync(log.descriptor)
-  // It closed its stdin; its exit is reported separately.
-  child.stdin!.on('error', () => {})
+  for (const stream of [child.stdin, child.stdout, child.stderr]) stream.on('error', () => {}) // its exit is reported separately
+  const tails = [child.stdout, child.stderr].map((stream) => passLines(stream, log.write))
 
   const ended = (async () => {
+    const printed = once(child, 'close')
     const how = await waitForEnd(child)
     killGroup(child)
+    await Promise.race([printed, sleep(lastLinesMs, undefined, { ref: false })])
     // Only the kernel's OOM killer ends a process like this without a message.
     const hint = how === 'SIGKILL' ? ' Perhaps the machine ran out of memory.' : ''
-    return `The ${name} ended (${how}): ${essence(readTail(logFile, log.offset))}${hint} Its log is ${logFile}.`
+    return `The ${name} ended (${how}): ${essence(tails.flatMap((tail) => linesOf(tail())))}${hint} Its log is ${logFile}.`
   })()
   let isStopping = false
 
@@ -78,21 +82,15 @@ export function startService({ name, script, cwd, env, logFile, ...options }: Se
         `The ${name} did not answer at ${url} within ${startTimeoutMs / 1000} s. Its log is ${logFile}.`,
       )
     },
-    async stop() {
+    async stop(patienceMs) {
       if (!isStopping) child.kill('SIGTERM')
       isStopping = true
-      const patience = setTimeout(() => killGroup(child), drainTimeoutMs)
+      const patience = setTimeout(() => killGroup(child), patienceMs)
       await ended
       clearTimeout(patience)
     },
     kill: () => killGroup(child),
   }
-}
-
-function openLog(file: string): { descriptor: number; offset: number } {
-  const size = statSync(file, { throwIfNoEntry: false })?.size ?? 0
-  if (size > logBytesMax) renameSync(file, `${file}.old`)
-  return { descriptor: openSync(file, 'a', 0o600), offset: size > logBytesMax ? 0 : size }
 }
 
 function hasEnded(child: ChildProcess): boolean {
@@ -127,18 +125,29 @@ function answersOk(url: string): Promise<boolean> {
   })
 }
 
-function readTail(file: string, offset: number): string[] {
-  try {
-    const written = readFileSync(file).subarray(offset)
-    return written
-      .subarray(-65_536)
-      .toString('utf8')
-      .split('\n')
-      .filter((line) => line.trim() !== '')
-  } catch {
-    return []
+/** Passes on what a program prints in whole lines, so that two streams can share a log. Returns what gives the last of them. */
+function passLines(stream: Readable, take: (lines: Buffer) => void): () => Buffer {
+  let begun = Buffer.alloc(0)
+  let tail = Buffer.alloc(0)
+  const pass = (lines: Buffer) => {
+    take(lines)
+    tail = Buffer.concat([tail, lines]).subarray(-tailBytes)
   }
+  stream.on('data', (piece: Buffer) => {
+    const text = Buffer.concat([begun, piece])
+    const end = text.length > tailBytes ? text.length : text.lastIndexOf('\n') + 1
+    if (end > 0) pass(text.subarray(0, end))
+    begun = text.subarray(end)
+  })
+  stream.on('close', () => pass(begun))
+  return () => tail
 }
+
+const linesOf = (text: Buffer): string[] =>
+  text
+    .toString('utf8')
+    .split('\n')
+    .filter((line) => line.trim() !== '')
 
 /**
  * The sentence that explains why a program failed, from its last lines of output: the message of its last JSON log line of

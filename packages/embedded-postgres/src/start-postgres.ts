@@ -8,10 +8,10 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
+import postgres from 'postgres'
 import { chooseAccount } from './account.ts'
 import type { Account } from './account.ts'
-import { findBinaries } from './binaries.ts'
-import type { Binaries } from './binaries.ts'
+import { type Binaries, findBinaries, noteCopy, removeCopy, removeLeftCopy } from './binaries.ts'
 import { endServer, stopLeftoverServer } from './leftover-server.ts'
 import { PostgresRefused } from './postgres-refused.ts'
 
@@ -35,12 +35,22 @@ export type Postgres = {
   url(database: string, role?: { name: string; password: string }): string
   /** Resolves when the server ends, whether or not it was stopped. */
   ended: Promise<void>
-  /** Ends open transactions, writes a checkpoint, ends. Safe to repeat. */
-  stop(): Promise<void>
+  /**
+   * Lays out the files of the write-ahead log, 128 MB, which from then on are used again and again. Without space for a new one
+   * Postgres ends, whereas statements that need more space for their rows are merely refused (53100). Safe to repeat.
+   */
+  reserveWal(): Promise<void>
+  /**
+   * Ends open transactions, writes a checkpoint, ends; if that takes longer than patienceMs (10 s), without the checkpoint: nothing
+   * is lost, but the next start takes longer. Safe to repeat.
+   */
+  stop(patienceMs?: number): Promise<void>
 }
 
 const startTimeoutMs = 60_000
 const majorVersion = '18'
+/** Of 16 MB. A checkpoint begins once half of them are written, and makes them free again. */
+const WAL_FILES = 8
 
 // For one machine and one platform: little memory, no unused helper processes.
 const settingsDefault = {
@@ -51,8 +61,13 @@ const settingsDefault = {
   wal_buffers: '1MB',
   work_mem: '4MB',
   maintenance_work_mem: '32MB',
-  max_wal_size: '256MB',
-  min_wal_size: '32MB',
+  // Equal, so that the files that reserveWal lays out stay; and a checkpoint is over before the last of them is written.
+  max_wal_size: `${WAL_FILES * 16}MB`,
+  min_wal_size: `${WAL_FILES * 16}MB`,
+  checkpoint_completion_target: '0.65',
+  checkpoint_warning: '0',
+  // With any, each checkpoint writes a file, and a full disk would end the server.
+  max_active_replication_origins: '0',
   huge_pages: 'off',
   jit: 'off',
   io_method: 'sync',
@@ -87,15 +102,17 @@ export async function startPostgres(options: PostgresOptions): Promise<Postgres>
   const account = await chooseAccount(clusterFolder)
   await stopLeftoverServer(clusterFolder, log)
   if (options.port !== undefined) await refuseTakenPort(options.port)
+  await removeLeftCopy(dataFolder)
   const binaries = await findBinaries(account)
   try {
+    await noteCopy(dataFolder, binaries)
     const password = await readPassword(dataFolder, account)
     await createCluster({ clusterFolder, dataFolder, binaries, account, isDurable, log })
     const settings = { ...settingsDefault, ...(isDurable ? {} : settingsForgetful), ...options.settings }
     const { server, port } = await startServer({ clusterFolder, binaries, account, settings, port: options.port, log })
-    return supervise({ server, port, password, binaries })
+    return supervise({ server, port, password, dataFolder, binaries })
   } catch (error) {
-    await removeCopy(binaries)
+    await removeCopy(dataFolder, binaries)
     throw error
   }
 }
@@ -104,28 +121,50 @@ function supervise({
   server,
   port,
   password,
+  dataFolder,
   binaries,
 }: {
   server: ChildProcess
   port: number
   password: string
+  dataFolder: string
   binaries: Binaries
 }): Postgres {
   const pid = server.pid!
   const ended = (async () => {
-    await waitForEnd(server)
-    await removeCopy(binaries)
+    // Not for its log: after a kill its backends hold that open until they notice.
+    await waitForExit(server)
+    await removeCopy(dataFolder, binaries)
   })()
+  const url: Postgres['url'] = (database, role = { name: 'postgres', password }) =>
+    `postgres://${encodeURIComponent(role.name)}:${encodeURIComponent(role.password)}@127.0.0.1:${port}/${encodeURIComponent(database)}`
   return {
     port,
     pid,
-    url: (database, role = { name: 'postgres', password }) =>
-      `postgres://${encodeURIComponent(role.name)}:${encodeURIComponent(role.password)}@127.0.0.1:${port}/${encodeURIComponent(database)}`,
+    url,
     ended,
-    async stop() {
-      await endServer(pid, () => hasEnded(server))
+    reserveWal: () => reserveWal(url('postgres')),
+    async stop(patienceMs) {
+      await endServer(pid, () => hasEnded(server), patienceMs)
       await ended
     },
+  }
+}
+
+async function reserveWal(adminUrl: string): Promise<void> {
+  const sql = postgres(adminUrl, { max: 1, onnotice: () => {} })
+  try {
+    const [found] = await sql<{ count: number }[]>`select count(*)::int as count from pg_ls_waldir() where size > 0`
+    if (!found || found.count >= WAL_FILES) return
+    for (let n = found.count; n < WAL_FILES; n++) {
+      // An empty file would not be ended.
+      await sql`select pg_logical_emit_message(false, 'reserve', '')`
+      await sql`select pg_switch_wal()`
+    }
+    // It keeps them under the names of files to come.
+    await sql`checkpoint`
+  } finally {
+    await sql.end({ timeout: 5 })
   }
 }
 
@@ -345,14 +384,18 @@ function hasEnded(child: ChildProcess): boolean {
   return child.exitCode !== null || child.signalCode !== null || child.pid === undefined
 }
 
+/** Resolves once the child has ended; also if it could not be spawned. */
+function waitForExit(child: ChildProcess): Promise<void> {
+  return new Promise((resolve) => {
+    child.once('exit', () => resolve())
+    child.once('error', () => resolve())
+  })
+}
+
 /** Resolves once the child has ended and its output is read; also if it could not be spawned. */
 function waitForEnd(child: ChildProcess): Promise<void> {
   return new Promise((resolve) => {
     child.once('close', () => resolve())
     child.once('error', () => resolve())
   })
-}
-
-async function removeCopy({ temporaryFolder }: Binaries): Promise<void> {
-  if (temporaryFolder) await rm(temporaryFolder, { recursive: true, force: true })
 }

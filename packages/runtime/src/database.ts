@@ -221,7 +221,7 @@ export function openDatabaseProbe(
 }
 
 /** The causes of an error, from itself down; drizzle wraps what the driver throws. */
-function* causes(error: unknown): Generator<{ code?: unknown; constraint_name?: unknown }> {
+function* causes(error: unknown): Generator<{ code?: unknown; severity?: unknown; constraint_name?: unknown }> {
   for (let current = error, depth = 0; current instanceof Error && depth < 5; current = current.cause, depth++)
     yield current as never
 }
@@ -242,6 +242,7 @@ const unavailableCodes = new Set([
   '57P01',
   '57P02',
   '57P03', // shutting down, crashed, starting up
+  '53100', // its disk is full
   '53300',
   '53400', // too many connections, limit reached
   '08000',
@@ -257,7 +258,11 @@ const unavailableCodes = new Set([
 
 /** True if Postgres was unavailable, rather than rejecting the statement. */
 export function isUnavailable(error: unknown): boolean {
-  for (const { code } of causes(error)) if (typeof code === 'string' && unavailableCodes.has(code)) return true
+  for (const { code, severity } of causes(error)) {
+    if (typeof code === 'string' && unavailableCodes.has(code)) return true
+    // On a full disk it can refuse a connection with the code of an internal error.
+    if (code === 'XX000' && severity === 'FATAL') return true
+  }
   return false
 }
 

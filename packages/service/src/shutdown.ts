@@ -24,9 +24,11 @@ export function onShutdown(logger: Logger, stop: () => Promise<void>, withParent
   }
   process.on('SIGTERM', () => end('SIGTERM'))
   process.on('SIGINT', () => end('SIGINT'))
-  if (withParent)
-    process.stdin
-      .on('end', () => end('parent gone'))
-      .on('error', () => end('parent gone'))
-      .resume()
+  if (!withParent) return
+  // The launcher reads both; without it a warning must not end what is still being finished.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
+  process.stdin
+    .on('end', () => end('parent gone'))
+    .on('error', () => end('parent gone'))
+    .resume()
 }

@@ -1,7 +1,8 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
-import { readdirSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { describeMachine } from './machine.ts'
@@ -19,10 +20,31 @@ const ALONE_FILE = '.test/alone.json'
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`)
 
+/** Everything that tests and their programs leave in a temporary folder goes with the run. */
+const temporary = makeTemporaryFolder()
+let running: ChildProcess | undefined
+let isInterrupted = false
+
 async function run(command: string, args: readonly string[], cwd: string, env: NodeJS.ProcessEnv): Promise<number> {
-  const child = spawn(command, args, { cwd, env, stdio: ['ignore', 'inherit', 'inherit'] })
-  const [code] = (await once(child, 'exit')) as [number | null]
+  running = spawn(command, args, { cwd, env, stdio: ['ignore', 'inherit', 'inherit'] })
+  const [code] = (await once(running, 'exit')) as [number | null]
+  if (isInterrupted) {
+    removeTemporaryFolder()
+    process.exit(130)
+  }
   return code ?? 1
+}
+
+function makeTemporaryFolder(): string {
+  // Short, since sockets of Functions are made below it.
+  const folder = mkdtempSync(join(tmpdir(), 't'))
+  // As any temporary folder: some programs of tests run as users of their own.
+  chmodSync(folder, 0o1777)
+  return folder
+}
+
+function removeTemporaryFolder(): void {
+  rmSync(temporary, { recursive: true, force: true, maxRetries: 10 })
 }
 
 /** The members of turbo's summary of a run that are read here. */
@@ -111,6 +133,7 @@ async function runTests(args: readonly string[]): Promise<number> {
   const env: NodeJS.ProcessEnv = {
     FUZZ_SEED: seed,
     ...inherited,
+    TMPDIR: temporary,
     TEST_SEED: seed,
     TEST_RUN: 'whole',
     TEST_MACHINE: describeMachine(inherited),
@@ -155,4 +178,14 @@ async function runTests(args: readonly string[]): Promise<number> {
   return exitCode(code, results, secondRuns)
 }
 
-process.exitCode = await runTests(process.argv.slice(2))
+// What runs gets the signal of a terminal too, and may take a moment to end.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+  process.on(signal, () => {
+    isInterrupted = true
+    running?.kill(signal)
+  })
+try {
+  process.exitCode = await runTests(process.argv.slice(2))
+} finally {
+  removeTemporaryFolder()
+}

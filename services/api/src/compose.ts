@@ -1,3 +1,4 @@
+import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -263,6 +264,9 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
       await guardedFetch.close()
       blobs.close()
       await resources.close()
+      // What the operator named stays for the next start.
+      if (config.FUNCTIONS_FOLDER === undefined)
+        await rm(functionsFolder, { recursive: true, force: true, maxRetries: 5 })
     },
   }
 }

@@ -1,13 +1,14 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 
 const root = join(import.meta.dirname, '../../..')
 
-const elapsed = 'tests(elapsed-in-expect)'
-const impatient = 'tests(patience)'
+const elapsed = 'project(elapsed-in-expect)'
+const impatient = 'project(patience)'
+const unheard = 'project(stream-listener)'
 
 /** By what a test does: its code, and the rules that refuse it. */
 const snippets: Record<string, [code: string, rules: string[]]> = {
@@ -30,18 +31,37 @@ const snippets: Record<string, [code: string, rules: string[]]> = {
   'a patient waitUntil': ['await vi.waitUntil(() => start, { timeout: 30_000 })', []],
 }
 
-/** The rules of this project's own plugin that refused a snippet, by its number. */
-const refused = new Map<number, string[]>()
+/** By what a program of infra does: the same. */
+const programs: typeof snippets = {
+  'a stream of a file': ["const log = createWriteStream('log'); log.write('x')", [unheard]],
+  'a stream of its own': ["const sink = new stream.Writable(); sink.write('x')", [unheard]],
+  'a stream that it gives away': ['createReadStream(`log`).pipe(process.stdout)', [unheard]],
+  'a stream with a listener of something else': [
+    "const log = createWriteStream('log'); log.on('close', end)",
+    [unheard],
+  ],
+  'a stream with a listener': ["const log = createWriteStream('log'); log.on('error', end)", []],
+  'a stream with a listener at once': ["const s = new Socket().on('close', end).once('error', end)", []],
+  'a stream in a pipeline': ['await pipeline(createReadStream(`log`), sink)', []],
+  'a stream in a pipeline, by its name': ['const log = createReadStream(`log`); await pipeline(log, sink)', []],
+}
+
+/** The rules of this project's own plugin that refused a snippet, by the name of its file. */
+const refused = new Map<string, string[]>()
+
+const fileOf = (kind: string, n: number): string => (kind === 'tests' ? `${n}.test.ts` : `infra/${n}.ts`)
 
 beforeAll(async () => {
   const folder = await mkdtemp(join(tmpdir(), 'lint-'))
   try {
-    for (const [n, [code]] of Object.values(snippets).entries())
-      await writeFile(join(folder, `${n}.test.ts`), `export async function run(start: number) { ${code} }\n`)
+    await mkdir(join(folder, 'infra'))
+    for (const [kind, of] of Object.entries({ tests: snippets, programs }))
+      for (const [n, [code]] of Object.values(of).entries())
+        await writeFile(join(folder, fileOf(kind, n)), `export async function run(start: number) { ${code} }\n`)
     const { diagnostics } = JSON.parse(await lint(folder)) as { diagnostics: { filename: string; code: string }[] }
     for (const { filename, code } of diagnostics) {
-      const n = Number(/(\d+)\.test\.ts$/.exec(filename)?.[1])
-      if (code.startsWith('tests(')) refused.set(n, [...(refused.get(n) ?? []), code])
+      const name = filename.slice(filename.indexOf(basename(folder)) + basename(folder).length + 1)
+      if (code.startsWith('project(')) refused.set(name, [...(refused.get(name) ?? []), code])
     }
   } finally {
     await rm(folder, { recursive: true })
@@ -59,12 +79,15 @@ const lint = (folder: string): Promise<string> =>
   })
 
 test.each(
-  Object.entries(snippets).map(([what, [, rules]], n) => ({
-    verdict: rules[0] ? 'refuses' : 'accepts',
-    what,
-    rules,
-    n,
-  })),
-)('lint $verdict a test with $what', ({ rules, n }) => {
-  expect(refused.get(n) ?? []).toEqual(rules)
+  Object.entries({ tests: snippets, programs }).flatMap(([kind, of]) =>
+    Object.entries(of).map(([what, [, rules]], n) => ({
+      verdict: rules[0] ? 'refuses' : 'accepts',
+      where: kind === 'tests' ? 'a test' : 'a program of infra',
+      what,
+      rules,
+      file: fileOf(kind, n),
+    })),
+  ),
+)('lint $verdict $where with $what', ({ rules, file }) => {
+  expect(refused.get(file) ?? []).toEqual(rules)
 })

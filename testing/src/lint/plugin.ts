@@ -1,5 +1,9 @@
 import { elapsedInExpect } from './elapsed-in-expect.ts'
 import { patience } from './patience.ts'
+import { streamListener } from './stream-listener.ts'
 
-/** Rules of this project's tests, for oxlint's `jsPlugins`. */
-export default { meta: { name: 'tests' }, rules: { 'elapsed-in-expect': elapsedInExpect, patience } }
+/** Rules of this project, for oxlint's `jsPlugins`. */
+export default {
+  meta: { name: 'project' },
+  rules: { 'elapsed-in-expect': elapsedInExpect, patience, 'stream-listener': streamListener },
+}

@@ -4,7 +4,9 @@ export type Node =
   | { type: 'Literal'; value: unknown; parent: Node | null }
   | { type: 'MemberExpression'; object: Node; property: Node; computed: boolean; parent: Node | null }
   | Call
+  | Creation
   | Binary
+  | Declarator
   | { type: 'ObjectExpression'; properties: readonly Property[]; parent: Node | null }
   | { type: 'Program'; parent: null }
 
@@ -18,6 +20,12 @@ export interface Call {
   type: 'CallExpression'
   callee: Node
   arguments: readonly Node[]
+  parent: Node | null
+}
+
+export interface Creation {
+  type: 'NewExpression'
+  callee: Node
   parent: Node | null
 }
 
@@ -38,6 +46,7 @@ interface Property {
 export interface Declarator {
   type: 'VariableDeclarator'
   init: Node | null
+  parent: Node | null
 }
 
 /** What oxlint gives to a rule, as ESLint does. */
