@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
-import { compileCache } from '@platform/testkit/test-environment'
+import { inheritedEnvironment } from '@platform/testkit/test-environment'
 
 export const repository = resolve(import.meta.dirname, '../..')
 export const anyPorts = { API_PORT: '0', IDP_PORT: '0', EDGE_PORT: '0', CONSOLE_PORT: '0', S3_PORT: '0' }
@@ -33,7 +33,7 @@ export function spawnLauncher(
   const [program, ...words] = [...wrapper, process.execPath, join(import.meta.dirname, 'main.ts'), ...options]
   return spawn(program!, words, {
     env: {
-      ...compileCache,
+      ...inheritedEnvironment,
       PATH: '/usr/bin:/bin:/usr/sbin:/sbin',
       HOME: dataFolder,
       DATA_DIR: dataFolder,

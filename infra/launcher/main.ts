@@ -194,7 +194,7 @@ function describeEnvironments({
 }): { idp: Record<string, string>; api: Record<string, string> } {
   const both = {
     ...Object.fromEntries(
-      ['PATH', 'HOME', 'TZ', 'LANG', 'NODE_COMPILE_CACHE', 'NODE_EXTRA_CA_CERTS'].flatMap((name) =>
+      ['PATH', 'HOME', 'TMPDIR', 'TZ', 'LANG', 'NODE_COMPILE_CACHE', 'NODE_EXTRA_CA_CERTS'].flatMap((name) =>
         env[name] ? [[name, env[name]]] : [],
       ),
     ),

@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { inspect } from 'node:util'
 import { freePort } from '@platform/testkit/free-port'
-import { compileCache } from '@platform/testkit/test-environment'
+import { inheritedEnvironment } from '@platform/testkit/test-environment'
 import { onTestFinished } from 'vitest'
 import { createServiceDatabase } from './service-databases.ts'
 
@@ -16,7 +16,7 @@ export async function serviceEnvironment(
 ): Promise<Record<string, string>> {
   const port = await freePort()
   return {
-    ...compileCache,
+    ...inheritedEnvironment,
     PATH: process.env.PATH ?? '', // oxlint-disable-line node/no-process-env -- a child needs to be found
     PUBLIC_URL: `http://localhost:${port}`,
     PORT: String(port),

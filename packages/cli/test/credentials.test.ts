@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { chown, lstat, mkdir, readdir, readFile, readlink, rename, stat, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { type Person, type TestPlatform } from '@platform/testing/platform'
-import { compileCache } from '@platform/testkit/test-environment'
+import { inheritedEnvironment } from '@platform/testkit/test-environment'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { startSignInProcess } from '../../sdk/test/sign-in-program.ts'
 import { ProfileFile } from '../src/profiles.ts'
@@ -115,7 +115,7 @@ const program = join(import.meta.dirname, 'command-process.ts')
 
 /** A process of its own on a machine, which runs one command line after the other. It ends with the test. */
 function startProcess(terminal: Terminal) {
-  const child = fork(program, { env: { ...terminal.env, ...compileCache }, execArgv: [] })
+  const child = fork(program, { env: { ...terminal.env, ...inheritedEnvironment }, execArgv: [] })
   onTestFinished(async () => {
     child.kill()
     await once(child, 'exit')

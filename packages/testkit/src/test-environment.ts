@@ -1,5 +1,5 @@
 // oxlint-disable-next-line node/no-process-env -- what tests ask of it stands here
-const { CI = '', DRILL = '', NODE_COMPILE_CACHE, ...env } = process.env
+const { CI = '', DRILL = '', NODE_COMPILE_CACHE, TMPDIR, ...env } = process.env
 const { TEST_FRAMEWORKS, TEST_FRAMEWORKS_SOURCE, TEST_RELEASES, TEST_SEED } = env
 
 /** If true, a test fails instead of being skipped if the machine lacks something, and tests run at full size. */
@@ -8,8 +8,11 @@ export const isCi = !['', '0', 'false'].includes(CI)
 /** If true, tests also run what CI cannot afford each time, such as every version of a client that the machine has. */
 export const isDrill = !['', '0', 'false'].includes(DRILL)
 
-/** For processes that tests start: they use the compile cache, as under the launcher. */
-export const compileCache: Record<string, string> = NODE_COMPILE_CACHE ? { NODE_COMPILE_CACHE } : {}
+/** For processes that tests start: they use the compile cache, as under the launcher, and the temporary folder of the run. */
+export const inheritedEnvironment: Record<string, string> = {
+  ...(NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE }),
+  ...(TMPDIR && { TMPDIR }),
+}
 
 /** The folder in which framework fixtures are installed and built, and reused; undefined: they are not tested. */
 export const frameworksFolder: string | undefined = TEST_FRAMEWORKS === '' ? undefined : TEST_FRAMEWORKS

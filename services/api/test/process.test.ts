@@ -1,6 +1,6 @@
 import { execFile, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -334,12 +334,15 @@ test('SIGTERM: readiness fails while requests are still answered, what is under 
   expect((await ended).code).toBe(0)
 })
 
-test('a process whose launcher is gone ends by itself', async () => {
+test('a process whose launcher is gone ends by itself, and leaves nothing in the temporary folder', async () => {
   const env = await environment({ PLATFORM_PARENT_PIPE: '1' })
   const { child, ended } = start(env)
   await untilStatus(`http://127.0.0.1:${env.HEALTH_PORT}/ready`, 200)
+  const ofFunctions = join(tmpdir(), `platform-functions-${env.HEALTH_PORT}`)
+  await expect.poll(() => existsSync(ofFunctions)).toBe(true)
   child.stdin.end()
   expect((await ended).code).toBe(0)
+  expect(existsSync(ofFunctions)).toBe(false)
 })
 
 test.each([

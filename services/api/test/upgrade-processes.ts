@@ -11,7 +11,7 @@ import { pathToFileURL } from 'node:url'
 import type { Release } from '@platform/testing/earlier-schemas'
 import { createDatabase } from '@platform/testkit/databases'
 import { freePort } from '@platform/testkit/free-port'
-import { compileCache } from '@platform/testkit/test-environment'
+import { inheritedEnvironment } from '@platform/testkit/test-environment'
 import { startServiceProcess, untilStatus } from '@platform/testing/service-process'
 import { expect, onTestFinished } from 'vitest'
 import { startNginx } from './nginx.ts'
@@ -108,7 +108,7 @@ export async function openUpgrade() {
     const variables = known
       ? Object.fromEntries(Object.entries({ ...current, ...retired }).filter(([name]) => known.has(name)))
       : current
-    const cache = release ? { NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/node') } : compileCache
+    const cache = release ? { NODE_COMPILE_CACHE: join(root, 'node_modules/.cache/node') } : inheritedEnvironment
     return { ...variables, ...cache, PATH: env['PATH'] ?? '', TMPDIR: folder }
   }
 

@@ -6,7 +6,7 @@ import { Browser } from '@platform/testkit/browser'
 import { createServiceDatabase } from '@platform/testing/service-databases'
 import { callProgram } from '@platform/testkit/call-program'
 import { createDatabase } from '@platform/testkit/databases'
-import { compileCache } from '@platform/testkit/test-environment'
+import { inheritedEnvironment } from '@platform/testkit/test-environment'
 import { base32 } from 'oslo/encoding'
 import { generateHOTP } from 'oslo/otp'
 import postgres from 'postgres'
@@ -41,7 +41,7 @@ const run = (words: string, stdin = '', more: Record<string, string> = {}) =>
 
 /** Runs a command as an operator does. */
 async function runProcess(words: string, stdin = '', more: Record<string, string> = {}) {
-  const env = { ...compileCache, ...environment(more) }
+  const env = { ...inheritedEnvironment, ...environment(more) }
   const child = spawn(process.execPath, [cli, ...split(words)], { env })
   child.stdin.end(stdin)
   const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')])
