@@ -15,7 +15,7 @@ import { loadConfig as loadApiConfig } from '../../services/api/src/config.ts'
 import { startApi } from '../../services/api/src/roles/api.ts'
 import { startConsole } from '../../services/api/src/roles/console.ts'
 import { startEdge } from '../../services/api/src/roles/edge.ts'
-import { startWorker } from '../../services/api/src/roles/worker.ts'
+import { retentionOf, startWorker } from '../../services/api/src/roles/worker.ts'
 import { compose as composeIdp, prepareDatabase as prepareIdpDatabase } from '../../services/idp/src/compose.ts'
 import { loadConfig as loadIdpConfig } from '../../services/idp/src/config.ts'
 import { createUser } from '../../services/idp/src/features/accounts/accounts.ts'
@@ -237,8 +237,7 @@ export async function startPlatform(
     return edge
   }
 
-  const worker =
-    options.hasWorker === true ? startWorker(api.deps, 3_600_000, { trashDays: 30, auditDays: 365 }) : undefined
+  const worker = options.hasWorker === true ? startWorker(api.deps, 3_600_000, retentionOf(apiConfig)) : undefined
   const apiServer = await startApi(api.deps, { host: 'localhost', port: apiPort, s3Port: 0 })
   const consoleServer =
     consoleFolder === undefined

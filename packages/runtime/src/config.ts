@@ -90,6 +90,12 @@ export const days = z
   .regex(/^\d{1,5}$/)
   .transform(Number)
 
+/** A number of months, from 0 up. */
+export const months = z
+  .string()
+  .regex(/^\d{1,3}$/)
+  .transform(Number)
+
 /** Comma-separated values; an empty list if absent. */
 export const list = z
   .string()

@@ -94,6 +94,16 @@ export async function makePartitionsAhead(deps: { db: Db; now: () => Date }, tab
   }
 }
 
+/** Returns the start of the oldest period that has a partition; undefined if there is none. */
+export async function oldestPeriod({ db }: { db: Db }, table: PartitionedTable): Promise<Date | undefined> {
+  const [oldest] = await db.execute<{ digits: string | null }>(
+    sql`select min(right(c.relname, -length(${`${table}_`}))) as digits
+        from pg_inherits i join pg_class c on c.oid = i.inhrelid where i.inhparent = ${table}::regclass`,
+  )
+  if (oldest?.digits == null) return undefined
+  return new Date(oldest.digits.replaceAll(/(?<=^\d{4}|^\d{6})(?=\d)/g, '-'))
+}
+
 /** Creates partitions as `makePartitionsAhead` does, and drops those of periods before `oldest`. Safe to repeat. */
 export async function keepPartitionsSince(
   deps: { db: Db; now: () => Date },

@@ -1,6 +1,7 @@
-import { ConfigError, count, days, flag, hasFolderIfFile, list, origin, port } from '@platform/runtime/config'
+import { ConfigError, count, days, flag, hasFolderIfFile, list, months, origin, port } from '@platform/runtime/config'
 import { readServiceConfig, serviceVariables } from '@platform/service/service-config'
-import { getDomain } from 'tldts'
+import { createRequire } from 'node:module'
+import type * as Tldts from 'tldts'
 import { z } from 'zod'
 
 /** A domain, with a port if it is not the scheme's default. */
@@ -109,6 +110,12 @@ const schema = z.object({
   TRASH_RETENTION_DAYS: days
     .default(30)
     .describe('for how many days deleted objects can be restored, such as 30; 0 until somebody empties the trash'),
+  DEPLOYMENT_RETENTION_DAYS: days
+    .default(365)
+    .describe('for how many days deployments are kept that were retired or have failed, such as 365; 0 for ever'),
+  AI_USAGE_RETENTION_MONTHS: months
+    .default(13)
+    .describe('for how many months AI usage events are kept, such as 13; 0 for ever. Their sums stay'),
   JOBS_EVERY_MS: count
     .default(600_000)
     .describe('how many milliseconds apart the worker starts its jobs, such as 600000'),
@@ -152,6 +159,8 @@ export type Config = ReturnType<typeof readServiceConfig<typeof schema>> & {
 
 /** The domain that browsers treat as one site with this host: cookies can be set for all of it. */
 function siteOf(host: string): string {
+  // Loaded here, since it takes 2 MB and hosts below localhost have no need of it.
+  const { getDomain } = createRequire(import.meta.url)('tldts') as typeof Tldts
   const hostname = host.replace(/:\d+$/, '')
   return getDomain(hostname, { allowPrivateDomains: true, validateHostname: false }) ?? hostname
 }

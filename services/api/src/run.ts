@@ -9,13 +9,12 @@ import { requireWritableFolder } from './drivers/objects/open-blobs.ts'
 import { startApi } from './roles/api.ts'
 import { startConsole } from './roles/console.ts'
 import { startEdge } from './roles/edge.ts'
-import { startWorker } from './roles/worker.ts'
+import { retentionOf, startWorker } from './roles/worker.ts'
 
 /** Reloads the AI providers file on SIGHUP. */
 const reloadOnHangup = ({ ai }: Deps): void => void process.on('SIGHUP', () => void ai.reload())
 
-const worker = (deps: Deps, { JOBS_EVERY_MS, TRASH_RETENTION_DAYS, AUDIT_RETENTION_DAYS }: Config) =>
-  startWorker(deps, JOBS_EVERY_MS, { trashDays: TRASH_RETENTION_DAYS, auditDays: AUDIT_RETENTION_DAYS })
+const worker = (deps: Deps, config: Config) => startWorker(deps, config.JOBS_EVERY_MS, retentionOf(config))
 const api = (deps: Deps, { HOST: host, PORT: port, S3_PORT: s3Port }: Config) => startApi(deps, { host, port, s3Port })
 const edge = (deps: Deps, config: Config) =>
   startEdge(deps, {

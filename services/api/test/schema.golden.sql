@@ -1085,6 +1085,8 @@ CREATE INDEX deployments_by_environment ON public.deployments USING btree (envir
 
 CREATE INDEX deployments_by_organization ON public.deployments USING btree (organization_id, id);
 
+CREATE INDEX deployments_ended ON public.deployments USING btree (COALESCE(retired_at, updated_at)) WHERE ((retired_at IS NOT NULL) OR (status = 'FAILED'::text));
+
 CREATE INDEX deployments_of_environment ON public.deployments USING btree (environment_id, status, id);
 
 CREATE INDEX deployments_uncompressed ON public.deployments USING btree (id) WHERE ((status = 'ACTIVE'::text) AND (retired_at IS NULL) AND (files_compressed_at IS NULL));

@@ -1,6 +1,7 @@
 import { discardAuditEvents } from '@platform/service/audit'
 import { type Jobs, startPeriodicJobs } from '@platform/service/periodic-jobs'
 import type { Part } from '@platform/service/run-service'
+import type { Config } from '../config.ts'
 import type { Deps } from '../deps.ts'
 import { keepUsageMonths } from '../features/ai-governance/record-usage.ts'
 import { discardWindows } from '../features/ai-governance/budgets/windows.ts'
@@ -17,6 +18,7 @@ import { discardBuildCaches } from '../features/builds/build-cache.ts'
 import { sweepDeployments } from '../features/builds/sweep-deployments.ts'
 import { compressNewArtifacts } from '../features/artifacts/compress-artifacts.ts'
 import { discardActivities } from '../features/activity/record.ts'
+import { discardDeployments } from '../features/deployments/discard-deployments.ts'
 import { openRetirement } from '../features/deployments/retirement.ts'
 import { discardGoneEdges } from '../features/edges/discard-gone-edges.ts'
 import { keepImageCaches } from '../features/images/keep-image-caches.ts'
@@ -43,14 +45,24 @@ const SWEEP_MS = 5_000
 /** Interval between sums of stored bytes: the longest that an organization can exceed its quota unnoticed. */
 const SUM_MS = 30_000
 
-/** Days that the worker keeps deleted or old data; 0: forever. */
+/** How long the worker keeps deleted or old data; 0: forever. */
 interface Retention {
   trashDays: number
   auditDays: number
+  /** Counted from a deployment's retirement or failure. */
+  deploymentDays: number
+  usageMonths: number
 }
 
-/** The worker's jobs, in the order they run. */
-const openJobs = ({ trashDays, auditDays }: Retention): Jobs<Deps> => ({
+export const retentionOf = (config: Config): Retention => ({
+  trashDays: config.TRASH_RETENTION_DAYS,
+  auditDays: config.AUDIT_RETENTION_DAYS,
+  deploymentDays: config.DEPLOYMENT_RETENTION_DAYS,
+  usageMonths: config.AI_USAGE_RETENTION_MONTHS,
+})
+
+/** The jobs that run every `JOBS_EVERY_MS`, in the order they run. */
+const openJobs = ({ trashDays, auditDays, deploymentDays, usageMonths }: Retention): Jobs<Deps> => ({
   'discard idempotent requests': discardIdempotentRequests,
   'discard activities': discardActivities,
   'discard audit events': (deps) => discardAuditEvents(deps, auditDays),
@@ -58,7 +70,7 @@ const openJobs = ({ trashDays, auditDays }: Retention): Jobs<Deps> => ({
   'discard the streams of killed processes': discardLostStreams,
   'keep the days of request logs': keepDays,
   'keep the days of runtime logs': keepRuntimeLogDays,
-  'keep the months of AI usage': keepUsageMonths,
+  'keep the months of AI usage': (deps) => keepUsageMonths(deps, usageMonths),
   'discard the windows of AI budgets': discardWindows,
   'discard the sums of requests': discardSummaries,
   'discard the order of followed requests': discardFollowed,
@@ -78,10 +90,19 @@ const openJobs = ({ trashDays, auditDays }: Retention): Jobs<Deps> => ({
   'keep image caches within their quotas': keepImageCaches,
   'discard the pages of retired deployments': discardPages,
   'discard the data of retired deployments': discardData,
+  'discard old deployments': (deps) => discardDeployments(deps, deploymentDays),
   'compress the files of deployments': compressNewArtifacts,
   'merge the pieces of scattered objects': mergeBlobs,
   'collect the bytes of what is gone': collectGarbage,
   'rank the paths of request logs': openPathRanker(),
+})
+
+/** Every job of the worker, in groups that run side by side. */
+export const openJobGroups = (retention: Retention) => ({
+  jobs: openJobs(retention),
+  sweep: { 'look after deployments': sweepDeployments, 'end the cron runs of killed edges': sweepCronRuns },
+  videos: { 'look at AI videos': pollVideos, 'settle the AI calls of killed processes': sweepHolds },
+  sums: { 'sum the bytes of organizations': sumStoredBytes },
 })
 
 /**
@@ -89,22 +110,11 @@ const openJobs = ({ trashDays, auditDays }: Retention): Jobs<Deps> => ({
  * has failed three times in a row. Rotating signing keys is not a job: in every role the key set does it on a timer of its own.
  */
 export function startWorker(deps: Deps, everyMs: number, retention: Retention): Part {
-  const jobs = startPeriodicJobs(deps, openJobs(retention), { everyMs, isFirstAtOnce: true })
-  const sweep = startPeriodicJobs(
-    deps,
-    { 'look after deployments': sweepDeployments, 'end the cron runs of killed edges': sweepCronRuns },
-    { everyMs: SWEEP_MS, isFirstAtOnce: true },
-  )
-  const videos = startPeriodicJobs(
-    deps,
-    { 'look at AI videos': pollVideos, 'settle the AI calls of killed processes': sweepHolds },
-    { everyMs: SWEEP_MS, isFirstAtOnce: true },
-  )
-  const sums = startPeriodicJobs(
-    deps,
-    { 'sum the bytes of organizations': sumStoredBytes },
-    { everyMs: SUM_MS, isFirstAtOnce: true },
-  )
+  const groups = openJobGroups(retention)
+  const jobs = startPeriodicJobs(deps, groups.jobs, { everyMs, isFirstAtOnce: true })
+  const sweep = startPeriodicJobs(deps, groups.sweep, { everyMs: SWEEP_MS, isFirstAtOnce: true })
+  const videos = startPeriodicJobs(deps, groups.videos, { everyMs: SWEEP_MS, isFirstAtOnce: true })
+  const sums = startPeriodicJobs(deps, groups.sums, { everyMs: SUM_MS, isFirstAtOnce: true })
   const builds = startBuildWorker(deps)
   const crons = startCronWorker(deps)
   return {

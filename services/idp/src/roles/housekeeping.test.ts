@@ -2,6 +2,7 @@
 import { openDatabase } from '@platform/runtime/database'
 import { newIdAt } from '@platform/runtime/new-id'
 import { auditEvents } from '@platform/service/audit-table'
+import { tableNames } from '@platform/testkit/table-names'
 import { sql } from 'drizzle-orm'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { startTestIdp, type TestIdp, type TestPerson } from '../../test/start.ts'
@@ -51,9 +52,9 @@ async function fill(count: number, end: Date): Promise<void> {
   for (const statement of statements) await idp.deps.db.execute(statement)
 }
 
-async function countRows(): Promise<Record<string, number>> {
+async function countRows(names: readonly string[] = tables): Promise<Record<string, number>> {
   const counts: Record<string, number> = {}
-  for (const table of tables) {
+  for (const table of names) {
     const [row] = await idp.deps.db.execute<{ n: number }>(`select count(*)::int as n from ${table}`)
     counts[table] = row?.n ?? -1
   }
@@ -180,6 +181,54 @@ test('of several instances one cleans up at a time, and the others do not wait f
   })
   await first
   expect(await countRows()).toEqual({ ...each(0), sessions: 1, attempts: 1 }) // those of the sign-in
+})
+
+/** Tables whose rows go by a job, whatever people keep. */
+const boundedBy: Record<string, string> = {
+  ...Object.fromEntries(tables.map((table) => [table, 'discard expired rows'])),
+  audit_events: 'discard audit events',
+}
+
+/** Tables that grow with what people keep, or with what the operator does. */
+const growsWith: Record<string, string> = {
+  authenticators: 'users: one each',
+  client_secrets: 'clients: two each',
+  clients: 'clients',
+  consents: 'users, and the clients that they use',
+  'drizzle.__drizzle_migrations': 'releases',
+  passkeys: 'passkeys',
+  product_withdrawals: 'users, and the products that are withdrawn from them',
+  recovery_codes: 'users: a fixed number each',
+  refresh_keys: 'rotations of keys: two a year, and one for each of the operator’s',
+  signing_keys: 'rotations of keys: two a year, and one for each of the operator’s',
+  users: 'users',
+}
+
+test('every table is bounded by a job, or grows with what people keep', async () => {
+  const listed = [...Object.keys(boundedBy), ...Object.keys(growsWith)]
+  expect(listed.toSorted()).toEqual(await tableNames(idp.databaseUrl))
+  expect(Object.keys(housekeepingJobs(365))).toEqual(expect.arrayContaining([...new Set(Object.values(boundedBy))]))
+})
+
+test('under the jobs of the identity provider, every bounded table has as many rows on day 366 as on day 400', async () => {
+  await idp.deps.db.delete(auditEvents)
+  const counts: Record<string, number>[] = []
+  // What is left after the first days follows from the age of each row, however often the jobs ran.
+  for (let day = 0; day < 400;) {
+    const last = day === 0 ? 364 : day + 2
+    const noons = Array.from({ length: last - day }, (_, n) => new Date(Date.UTC(2025, 0, 1 + day + n, 12)))
+    for (const noon of noons.slice(-10)) await fill(1, noon)
+    await idp.deps.db
+      .insert(auditEvents)
+      .values(noons.map((at) => ({ id: newIdAt(at), at, actor: 'system', action: 'x', subject: 'x', details: {} })))
+    day = last
+    const deps = { ...idp.deps, now: () => new Date(Date.UTC(2025, 0, 1 + day)) }
+    for (const run of Object.values(housekeepingJobs(365))) await run(deps)
+    if (day >= 366) counts.push(await countRows(Object.keys(boundedBy)))
+  }
+  expect(counts.length).toBe(18)
+  for (const each of counts) expect(each).toEqual(counts[0])
+  expect(counts[0]).toMatchObject({ audit_events: 365, attempts: 1, sessions: 0 })
 })
 
 test('a row that a request holds is passed over until the next time', async () => {

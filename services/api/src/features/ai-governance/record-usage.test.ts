@@ -194,12 +194,19 @@ test('after closing nothing is taken any more', async () => {
   expect([await stored(event.id), await dropped()]).toEqual([[], before + 1])
 })
 
-test('the worker makes this month and the next, from several processes at once, and drops none', async () => {
+test('the worker makes this month and the next, and drops the months that ended 13 ago, from several processes at once', async () => {
   const now = () => new Date('2026-12-31T23:59:59.000Z')
-  await record(eventAt('2025-01-15T00:00:00.000Z'))
-  await Promise.all(Array.from({ length: 4 }, () => keepUsageMonths({ db, now })))
-  expect(await partitions()).toEqual(
-    expect.arrayContaining(['ai_usage_events_202501', 'ai_usage_events_202612', 'ai_usage_events_202701']),
-  )
-  expect(await partitions()).not.toContain('ai_usage_events_202702')
+  const [young, old] = [eventAt('2025-11-01T00:00:00.000Z'), eventAt('2025-10-31T23:59:59.999Z')]
+  const sums = () => db.execute(sql`select * from ai_usage_sums order by ai_usage_sums::text`)
+  await record(young, old)
+  const summed = await sums()
+  const keep = (months: number) => Promise.all(Array.from({ length: 4 }, () => keepUsageMonths({ db, now }, months)))
+  await keep(0)
+  expect([await stored(old.id), await stored(young.id)]).toMatchObject([[{ id: old.id }], [{ id: young.id }]])
+  await keep(13)
+  expect([await stored(old.id), await stored(young.id)]).toMatchObject([[], [{ id: young.id }]])
+  const left = await partitions()
+  expect(left[0]).toBe('ai_usage_events_202511')
+  expect(left.slice(-2)).toEqual(['ai_usage_events_202612', 'ai_usage_events_202701'])
+  expect(await sums()).toEqual(summed)
 })

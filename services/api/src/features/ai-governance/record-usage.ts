@@ -3,7 +3,7 @@ import { columnsOf, insertInto } from '@platform/runtime/insert-rows'
 import { openLogBatches } from '@platform/runtime/log-batches'
 import type { Logger } from '@platform/runtime/logger'
 import { timeOfId } from '@platform/runtime/new-id'
-import { makePartitionsAhead, rememberPartitions } from '@platform/runtime/partitions'
+import { keepPartitionsSince, makePartitionsAhead, rememberPartitions } from '@platform/runtime/partitions'
 import { storableText } from '@platform/runtime/storable-text'
 import { sql } from 'drizzle-orm'
 import { Counter, Gauge } from 'prom-client'
@@ -167,6 +167,13 @@ export function openUsageRecorder(deps: { db: Db; logger: Logger }): UsageRecord
   }
 }
 
-/** Creates the partitions of this UTC month and of the next. Drops none: retention of usage is not decided here. */
-export const keepUsageMonths = (deps: { db: Db; now: () => Date }): Promise<void> =>
-  makePartitionsAhead(deps, 'ai_usage_events')
+/**
+ * Creates the partitions of this UTC month and of the next, and drops those of months that ended `keptMonths` ago; 0 keeps them.
+ * The sums of their events stay (D125). Safe to repeat.
+ */
+export async function keepUsageMonths(deps: { db: Db; now: () => Date }, keptMonths: number): Promise<void> {
+  if (keptMonths === 0) return makePartitionsAhead(deps, 'ai_usage_events')
+  const time = deps.now()
+  const oldest = new Date(Date.UTC(time.getUTCFullYear(), time.getUTCMonth() - keptMonths))
+  return keepPartitionsSince(deps, 'ai_usage_events', oldest)
+}

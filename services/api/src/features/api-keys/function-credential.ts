@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { ApiScope } from '@platform/auth/scopes'
 import type { Db } from '@platform/runtime/database'
 import { newId } from '@platform/runtime/new-id'
-import { and, eq, isNull } from 'drizzle-orm'
+import { and, eq, inArray, isNull } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { hashSecret, SECRET_PREFIX } from './api-keys.ts'
 import { createSigningState } from './signing-state.ts'
@@ -57,6 +57,14 @@ export async function endFunctionCredential(tx: Pick<Db, 'update'>, time: Date, 
     .update(apiKeys)
     .set({ deletedAt: time, updatedAt: time, signingState: null, signingKekId: null })
     .where(and(eq(apiKeys.deploymentId, deploymentId), isNull(apiKeys.deletedAt)))
+}
+
+/** Deletes the credentials of deployments, in the transaction that deletes those. */
+export async function discardFunctionCredentials(
+  tx: Pick<Db, 'delete'>,
+  deploymentIds: readonly string[],
+): Promise<void> {
+  await tx.delete(apiKeys).where(inArray(apiKeys.deploymentId, [...deploymentIds]))
 }
 
 /** Stores a credential in the transaction that seals its secret. Revokes one that an earlier attempt stored. */

@@ -200,7 +200,8 @@ export const deploymentEndpoints = [
     spec,
     tag,
     summary: 'Get a deployment',
-    description: 'Includes the status; `failureReason` says why a deployment failed.',
+    description:
+      'Includes the status; `failureReason` says why a deployment failed. 365 days after it was retired or has failed a deployment is deleted, unless the operator chose another time: it then answers 404, with everything below it.',
     actor: 'any',
     scope: read,
     params: ofDeployment,

@@ -1,6 +1,6 @@
 import type { OutputManifest } from '@platform/build-output/manifest'
 import { instant } from '@platform/runtime/columns'
-import { sql } from 'drizzle-orm'
+import { type SQL, type SQLWrapper, sql } from 'drizzle-orm'
 import {
   bigint,
   boolean,
@@ -44,6 +44,19 @@ export interface DeployedVariable {
   sensitive?: boolean
   digest: string
 }
+
+interface EndColumns {
+  status: SQLWrapper
+  retiredAt: SQLWrapper
+  updatedAt: SQLWrapper
+}
+
+/** SQL: true for a deployment that was retired or has failed. */
+export const isEnded = ({ status, retiredAt }: EndColumns): SQL =>
+  sql`(${retiredAt} is not null or ${status} = 'FAILED')`
+
+/** SQL: when an ended deployment was retired or failed. */
+export const endedAt = ({ retiredAt, updatedAt }: EndColumns): SQL<Date> => sql`coalesce(${retiredAt}, ${updatedAt})`
 
 /** An uploaded archive and its deployment. */
 export const deployments = pgTable(
@@ -128,6 +141,8 @@ export const deployments = pgTable(
       .where(
         sql`${t.filesRemovedAt} is null and ${t.output} is not null and (${t.retiredAt} is not null or ${t.status} = 'FAILED')`,
       ),
+    // Deployments that will be deleted. A FAILED one changes no more, so its last update is its failure.
+    index('deployments_ended').on(endedAt(t)).where(isEnded(t)),
     check(
       'deployments_status',
       sql`${t.status} in ('PENDING', 'QUEUED', 'STARTING', 'BUILDING', 'PROVISIONING', 'ACTIVE', 'FAILED')`,

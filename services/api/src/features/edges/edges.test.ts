@@ -23,7 +23,12 @@ test('the worker forgets an edge an hour after its lease has lapsed, by the cloc
   const rows = [edge('1 minute'), edge('-59 minutes'), edge('-61 minutes')]
   await db.insert(edges).values(rows)
   platform.clock.advance(7_200_000)
-  const worker = startWorker(platform.api, 3_600_000, { trashDays: 30, auditDays: 365 })
+  const worker = startWorker(platform.api, 3_600_000, {
+    trashDays: 30,
+    auditDays: 365,
+    deploymentDays: 365,
+    usageMonths: 13,
+  })
   onTestFinished(() => worker.stop())
   const ids = rows.map(({ id }) => id)
   const left = async () =>

@@ -28,7 +28,12 @@ test('the worker discards pins whose URLs have expired, however many, and no oth
   // An older, never used URL may stay valid for another day.
   const live = pin(-86_300_000)
   await db.insert(stickyPins).values([live, ...Array.from({ length: 1_100 }, () => pin(-86_400_001))])
-  const worker = startWorker(platform.api, 3_600_000, { trashDays: 30, auditDays: 365 })
+  const worker = startWorker(platform.api, 3_600_000, {
+    trashDays: 30,
+    auditDays: 365,
+    deploymentDays: 365,
+    usageMonths: 13,
+  })
   onTestFinished(() => worker.stop())
   const count = async () => one(await db.select({ n: sql<number>`count(*)::int` }).from(stickyPins)).n
   await expect.poll(count).toBe(1)

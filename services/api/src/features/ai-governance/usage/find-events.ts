@@ -4,7 +4,16 @@ import { and, desc, gte, lt, type SQL, sql } from 'drizzle-orm'
 import type { Deps } from '../../../deps.ts'
 import { aiUsageEvents } from '../table.ts'
 import { segmentsOf } from './spans.ts'
-import { eventsPassing, idAt, requestsOf, SLACK_MS, startedIn, type UsageFilters, usageIn } from './usage-rows.ts'
+import {
+  eventsPassing,
+  firstEventMs,
+  idAt,
+  requestsOf,
+  SLACK_MS,
+  startedIn,
+  type UsageFilters,
+  usageIn,
+} from './usage-rows.ts'
 
 const HOUR_MS = 3_600_000
 /** Hours searched at once. */
@@ -47,28 +56,35 @@ function passing(filters: EventFilters, now: Date): SQL {
 const isDirect = ({ requestId, callerEndUserId }: EventFilters): boolean =>
   requestId !== undefined || callerEndUserId !== undefined
 
-/** Counts events: from sums as far as possible, so that no list counts its rows. */
-export async function countEvents({ db, now }: Pick<Deps, 'db' | 'now'>, filters: EventFilters): Promise<number> {
-  const time = now()
+/** The part of the range whose events are kept. */
+async function keptRangeOf({ db, now }: Pick<Deps, 'db' | 'now'>, filters: EventFilters) {
+  const { from, to } = rangeOf(filters, now())
+  const first = await firstEventMs({ db })
+  return { from: Math.max(from, first), to: Math.max(to, first) }
+}
+
+/** Counts the events that are kept: from sums as far as possible, so that no list counts its rows. */
+export async function countEvents(deps: Pick<Deps, 'db' | 'now'>, filters: EventFilters): Promise<number> {
+  const { db, now } = deps
   const counted = isDirect(filters)
-    ? sql`select count(*)::float8 as count from ${aiUsageEvents} where ${passing(filters, time)}`
+    ? sql`select count(*)::float8 as count from ${aiUsageEvents} where ${passing(filters, now())}`
     : sql`select coalesce(sum(${requestsOf(filters.status)}), 0)::float8 as count
-        from (${usageIn(segmentsOf(rangeOf(filters, time)), filters)}) used`
+        from (${usageIn(segmentsOf(await keptRangeOf(deps, filters)), filters)}) used`
   const [row] = await db.execute<{ count: number }>(counted)
   return row?.count ?? 0
 }
 
 /**
- * Returns the UTC hours that have such events, newest first, backwards from a time: as many as contain `events` of them, and at
- * most 48.
+ * Returns the UTC hours of a range that have such events, newest first, backwards from a time: as many as contain `events` of them,
+ * and at most 48.
  */
 async function hoursOf(
-  { db, now }: Pick<Deps, 'db' | 'now'>,
+  { db }: Pick<Deps, 'db'>,
   filters: EventFilters,
+  range: { from: number; to: number },
   until: number,
   events: number,
 ): Promise<number[]> {
-  const range = rangeOf(filters, now())
   const hours = {
     of: 'hour' as const,
     from: Math.floor(range.from / HOUR_MS) * HOUR_MS,
@@ -141,11 +157,12 @@ export async function findEvents(
       .where(and(passing(filters, deps.now()), before === undefined ? undefined : lt(aiUsageEvents.id, before)))
       .orderBy(desc(aiUsageEvents.id))
       .limit(limit)
+  const range = await keptRangeOf(deps, filters)
   const rows: UsageRow[] = []
   let until = before === undefined ? Infinity : timeOfId(before).getTime() + 1 + SLACK_MS
   while (rows.length < limit) {
     const missing = limit - rows.length
-    const hours = await hoursOf(deps, filters, until, missing)
+    const hours = await hoursOf(deps, filters, range, until, missing)
     if (hours.length === 0) break
     rows.push(...(await newestIn(deps, hours, filters, rows.at(-1)?.id ?? before, missing)))
     until = hours.at(-1) ?? 0

@@ -14,6 +14,7 @@ const tag = 'AI governance'
 const spec = 'A §4 AI gateway, D90'
 const scope = 'network:ai_gateway:usage'
 const EVENTS_MAX = 500
+const kept = 'Calls are kept for 13 months, unless the operator chose another time; their totals in the summary stay.'
 const seenBy =
   'With the role MEMBER you see your own calls; OWNER and ADMIN see all, including those of API keys and Functions.'
 
@@ -194,7 +195,7 @@ export const aiUsageEndpoints = [
     spec,
     tag,
     summary: 'List AI requests',
-    description: `Newest first. All filters must match. A page holds at most 1 MiB, which may be fewer items than \`limit\`. ${seenBy}`,
+    description: `Newest first. All filters must match. A page holds at most 1 MiB, which may be fewer items than \`limit\`. ${kept} ${seenBy}`,
     actor: 'user',
     scope,
     params: ofOrganization,
@@ -211,7 +212,7 @@ export const aiUsageEndpoints = [
     spec,
     tag,
     summary: 'Export AI requests',
-    description: `Every matching request as CSV, newest first, with the fields of the list in snake_case. Text that a spreadsheet would take for a formula is prefixed with an apostrophe. If the export fails midway, the connection is closed. ${seenBy}`,
+    description: `Every matching request as CSV, newest first, with the fields of the list in snake_case. Text that a spreadsheet would take for a formula is prefixed with an apostrophe. If the export fails midway, the connection is closed. ${kept} ${seenBy}`,
     actor: 'user',
     scope,
     params: ofOrganization,

@@ -44,6 +44,12 @@ export function segmentsOf(range: Range, finest: 'day' | 'hour' = 'day'): Segmen
   ].filter(({ from, to }) => from < to)
 }
 
+/** Widens a range to whole hours at the ends that lie before a time. An empty range stays empty. */
+export function wholeHoursBefore(timeMs: number, { from, to }: Range): Range {
+  if (from >= to) return { from, to }
+  return { from: from < timeMs ? floor(from, HOUR_MS) : from, to: to < timeMs ? ceil(to, HOUR_MS) : to }
+}
+
 /** Returns the end of the UTC day that contains `time`. */
 export const endOfDay = (time: Date): number => floor(time.getTime(), DAY_MS) + DAY_MS
 

@@ -1,8 +1,8 @@
 import { BadRequest } from '@platform/errors/api-error'
 import { sql } from 'drizzle-orm'
 import type { Deps } from '../../../deps.ts'
-import { beginningsOf, endOfDay, segmentsOf } from './spans.ts'
-import { type UsageFilters, usageIn } from './usage-rows.ts'
+import { beginningsOf, endOfDay, segmentsOf, wholeHoursBefore } from './spans.ts'
+import { firstEventMs, type UsageFilters, usageIn } from './usage-rows.ts'
 
 const DAY_MS = 86_400_000
 const SPAN_MS_DEFAULT = 30 * DAY_MS
@@ -77,7 +77,7 @@ const kinds = { all: 7, byModel: 3, byProvider: 5, byUser: 6 } as const
 
 /**
  * Sums up the usage of an organization: exact at both ends, yet reading only its sums by day and hour and less than two hours of
- * events.
+ * events. Where the events of a cut hour are no longer kept, that hour counts as a whole.
  *
  * from, to: `from ≤ startedAt < to`; the last 30 days by default. Throws BadRequest for a span with too many intervals.
  */
@@ -91,7 +91,7 @@ export async function summarizeUsage(
   const to = span.to?.getTime() ?? endOfDay(time)
   // There are no events before 1970, and no year 0 in Postgres.
   const from = span.from?.getTime() ?? Math.max(0, Math.min(to, time.getTime()) - SPAN_MS_DEFAULT)
-  const range = { from, to }
+  const range = wholeHoursBefore(await firstEventMs({ db }), { from, to })
   const points = beginningsOf({ from, to: Math.min(to, Math.max(from, time.getTime())) }, span.interval)
   if (points.length > POINTS_MAX)
     throw new BadRequest(`The span has more than ${POINTS_MAX} intervals: ask for days, or for less time`)

@@ -1,7 +1,13 @@
+import type { Db } from '@platform/runtime/database'
 import { firstIdAt } from '@platform/runtime/new-id'
+import { oldestPeriod } from '@platform/runtime/partitions'
 import { type SQL, sql } from 'drizzle-orm'
 import { aiUsageEvents, aiUsageSums } from '../table.ts'
 import type { Segment } from './spans.ts'
+
+/** Returns the start of the oldest month whose events are kept, in milliseconds; sums go back further (D125). */
+export const firstEventMs = async ({ db }: { db: Db }): Promise<number> =>
+  (await oldestPeriod({ db }, 'ai_usage_events'))?.getTime() ?? 0
 
 /** In events stored by earlier releases, the time in the id is close to their start but not equal. */
 export const SLACK_MS = 1_000

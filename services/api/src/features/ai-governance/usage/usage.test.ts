@@ -1,10 +1,11 @@
+import { sentStatements } from '@platform/testkit/sent-statements'
 import { everyScope, startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { eq, sql } from 'drizzle-orm'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { newKey, newOwner, type Owner } from '../../../../test/scenario.ts'
 import { storeEvents, usageEvent } from '../../../../test/usage-events.ts'
 import { setMember } from '../../organizations/members.ts'
-import type { UsageEvent } from '../record-usage.ts'
+import { keepUsageMonths, type UsageEvent } from '../record-usage.ts'
 import { aiUsageEvents } from '../table.ts'
 
 const HOUR_MS = 3_600_000
@@ -296,6 +297,70 @@ test('a member sees calls of their own, and nothing of others', async () => {
   expect((await call('export', { authenticatedUserId: 'other' }, token)).text.split('\r\n').length).toBe(2)
   expect((await call('export', {}, token)).text.split('\r\n').length).toBe(3)
   expect((await summaryOf()).summary.requestCount).toBe(3)
+})
+
+describe('months whose events are gone', () => {
+  const month = (back: number, day: number, time = 'T12:00:00.000Z') => {
+    const now = platform.clock.now()
+    const begin = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - back, day))
+    return new Date(`${begin.toISOString().slice(0, 10)}${time}`)
+  }
+
+  test('have the same sums as before, and lists and exports answer with what is kept', async () => {
+    const kept = [event(month(13, 1, 'T00:00:00.000Z')), event(month(2, 3))]
+    const gone = [event(month(14, 20, 'T10:40:00.000Z')), event(month(14, 5)), event(month(15, 7))]
+    await storeEvents(platform, [...kept, ...gone])
+    const spans: Record<string, string>[] = [
+      { from: month(15, 1).toISOString() },
+      { from: month(14, 5, 'T12:00:00.000Z').toISOString(), to: month(14, 20, 'T11:00:00.000Z').toISOString() },
+      {
+        from: month(16, 1).toISOString(),
+        to: month(13, 2).toISOString(),
+        interval: 'day',
+        applicationId: owner.applicationId,
+      },
+      { from: month(14, 20, 'T00:00:00.000Z').toISOString(), to: month(14, 21).toISOString(), interval: 'hour' },
+    ]
+    const summaries = () => Promise.all(spans.map(async (span) => (await call('summary', span)).text))
+    const before = await summaries()
+    expect(await pageOf()).toMatchObject({ total: 5 })
+    await keepUsageMonths(platform.api, 13)
+    expect(await summaries()).toEqual(before)
+
+    const ids = kept.map(({ id }) => id).toReversed()
+    const everything: Record<string, string> = { from: month(20, 1).toISOString() }
+    for (const query of [{}, everything]) {
+      const { items, total, nextCursor } = await pageOf(query)
+      expect([items.map(({ id }) => id), total, nextCursor]).toEqual([ids, 2, null])
+    }
+    const lines = (await call('export', everything)).text.trimEnd().split('\r\n').slice(1)
+    expect(lines.map((line) => line.slice(0, line.indexOf(',')))).toEqual(ids)
+    const past = { from: month(20, 1).toISOString(), to: month(14, 10).toISOString() }
+    expect(await pageOf(past)).toEqual({ items: [], total: 0, nextCursor: null })
+    expect((await call('export', past)).text.trimEnd().split('\r\n').length).toBe(1)
+    expect(await pageOf({ requestId: gone[0]?.id ?? '' })).toEqual({ items: [], total: 0, nextCursor: null })
+  })
+
+  test('count by whole hours, where a span cuts one', async () => {
+    await storeEvents(platform, [event(month(16, 20, 'T10:40:00.000Z')), event(month(16, 20, 'T11:10:00.000Z'))])
+    const requests = async (from: string, to: string) =>
+      (await summaryOf({ from: month(16, 20, from).toISOString(), to: month(16, 20, to).toISOString() })).summary
+        .requestCount
+    expect(await requests('T10:50:00.000Z', 'T11:05:00.000Z')).toBe(0)
+    await keepUsageMonths(platform.api, 13)
+    expect(await requests('T10:50:00.000Z', 'T11:05:00.000Z')).toBe(2)
+    expect(await requests('T10:50:00.000Z', 'T10:50:00.000Z')).toBe(0)
+  })
+
+  test('are not searched for events, however many hours their sums have', async () => {
+    const hours = Array.from({ length: 500 }, (_, n) => event(new Date(month(17, 2).getTime() + n * HOUR_MS)))
+    await storeEvents(platform, [...hours, event(month(2, 3))])
+    await keepUsageMonths(platform.api, 13)
+    const statements = await sentStatements(async () => {
+      expect(await pageOf()).toMatchObject({ total: 1 })
+    })
+    expect(statements.length).toBeLessThan(20)
+  })
 })
 
 describe('a list of requests', () => {

@@ -1,0 +1,1 @@
+CREATE INDEX "deployments_ended" ON "deployments" USING btree (coalesce("retired_at", "updated_at")) WHERE ("deployments"."retired_at" is not null or "deployments"."status" = 'FAILED');
