@@ -1,35 +1,14 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
-import {
-  all,
-  createApplication,
-  createOrganization,
-  listApplications,
-  listOrganizations,
-  memoryStore,
-  Platform,
-  setHostname,
-  userToken,
-} from '@platform/sdk'
-import { folder } from '@platform/sdk/node'
-import { signInByDevice, signOut } from '@platform/sdk/sign-in'
-import { deployFolder } from '@platform/sdk/uploads'
-import { approveDevice } from '@platform/testkit/approve-device'
-import { demoEmail, helloLabel } from './clients.ts'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import type { Urls } from './summary.ts'
-
-const site = resolve(import.meta.dirname, '../sites/hello')
-const scopes = [
-  'offline_access',
-  'platform:organizations:write',
-  'network:applications:write',
-  'network:deployments:trigger',
-  'network:deployments:read',
-]
 
 /**
  * Deploys a small site of the demo account, so that something answers at a hostname before any user has deployed. It uses the
- * public API like any client, once per data folder; later changes by users stay. Safe to repeat after an interrupted start.
+ * public API like any client, once per data folder; later changes by users stay. Safe to repeat after an interrupted start. A process
+ * of its own does it, so that the launcher need not hold a client for as long as it runs.
  *
  * Returns a sentence on why there is no site if the demo account could not deploy one, for example after its password was
  * changed: the platform runs without it, and does not try again.
@@ -55,26 +34,14 @@ export async function deployHelloSite(
 }
 
 async function deploy(baseUrl: string, password: string): Promise<void> {
-  const store = memoryStore()
-  await signInByDevice({
-    baseUrl,
-    scopes,
-    store,
-    onCode: (code) => approveDevice(code, { email: demoEmail, password }),
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'deploy-hello-site.ts')], {
+    stdio: ['pipe', 'ignore', 'pipe'],
   })
-  const platform = new Platform({ baseUrl, credential: userToken({ store }) })
-  const find = async <T extends { name: string }>(items: AsyncIterable<T>, name: string): Promise<T | undefined> => {
-    for await (const item of items) if (item.name === name) return item
-    return undefined
-  }
-  const organization =
-    (await find(all(listOrganizations, platform), 'Demo')) ??
-    (await createOrganization(platform, { body: { name: 'Demo' } }))
-  const organizationId = organization.id
-  const application =
-    (await find(all(listApplications, platform, { organizationId }), 'Hello')) ??
-    (await createApplication(platform, { body: { name: 'Hello', organizationId } }))
-  await setHostname(platform, { id: application.id, body: { label: helloLabel } })
-  await deployFolder(platform, { applicationId: application.id, source: folder(site) })
-  await signOut({ store })
+  child.stdin.on('error', () => {}) // it ended without reading, and says why on stderr
+  child.stdin.end(JSON.stringify({ baseUrl, password }))
+  const [why, [code, signal]] = await Promise.all([
+    text(child.stderr),
+    once(child, 'exit') as Promise<[number | null, string | null]>,
+  ])
+  if (code !== 0) throw new Error(why.trim() || `its process ended (${signal ?? `exit code ${code}`}).`)
 }

@@ -194,9 +194,17 @@ function describeEnvironments({
 }): { idp: Record<string, string>; api: Record<string, string> } {
   const both = {
     ...Object.fromEntries(
-      ['PATH', 'HOME', 'TMPDIR', 'TZ', 'LANG', 'NODE_COMPILE_CACHE', 'NODE_EXTRA_CA_CERTS'].flatMap((name) =>
-        env[name] ? [[name, env[name]]] : [],
-      ),
+      [
+        'PATH',
+        'HOME',
+        'TMPDIR',
+        'TZ',
+        'LANG',
+        'NODE_COMPILE_CACHE',
+        'NODE_EXTRA_CA_CERTS',
+        'DATABASE_IDLE_MS',
+        'HASHING_IDLE_MS',
+      ].flatMap((name) => (env[name] ? [[name, env[name]]] : [])),
     ),
     NODE_ENV: 'production',
     HOST: '127.0.0.1',

@@ -1,6 +1,7 @@
 import { InvalidToken, Unavailable } from '@platform/errors/api-error'
-import { type CryptoKey, createRemoteJWKSet, errors, type JWTHeaderParameters } from 'jose'
+import { type CryptoKey, createRemoteJWKSet, customFetch, errors, type JWTHeaderParameters } from 'jose'
 import type { KeyObject } from 'node:crypto'
+import { getJson } from './get-json.ts'
 import type { KeySet } from './key-set.ts'
 
 /** Provides an issuer's public keys to a verifier. */
@@ -75,12 +76,9 @@ export function discoverIssuer(issuer: string, fetchFrom: string, now: () => Dat
   }
 
   async function discover(): Promise<{ document: Discovery; remote: Remote }> {
-    const answer = await fetch(`${fetchFrom}/.well-known/openid-configuration`, {
-      redirect: 'error',
+    const document = (await getJson(new URL('/.well-known/openid-configuration', fetchFrom), {
       signal: AbortSignal.timeout(FETCH_TIMEOUT_MS),
-    })
-    if (!answer.ok) throw new Error(`discovery answered ${answer.status}`)
-    const document = (await answer.json()) as Discovery & { issuer?: unknown }
+    })) as Discovery & { issuer?: unknown }
     if (document.issuer !== issuer) throw new Error(`discovery names another issuer than ${issuer}`)
     const remote = createRemoteJWKSet(reachable(document.jwks_uri), {
       timeoutDuration: FETCH_TIMEOUT_MS,
@@ -88,6 +86,8 @@ export function discoverIssuer(issuer: string, fetchFrom: string, now: () => Dat
       cacheMaxAge: Number.POSITIVE_INFINITY,
       // An intermediate cache would add its own 300 s to ours.
       headers: { 'cache-control': 'no-cache' },
+      [customFetch]: async (url, { headers, signal }) =>
+        Response.json(await getJson(new URL(url), { headers: Object.fromEntries(headers), signal })),
     })
     return { document, remote }
   }

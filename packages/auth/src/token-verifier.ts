@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { ApiError, InvalidToken } from '@platform/errors/api-error'
+import { entriesMax } from '@platform/runtime/entries-max'
 import { decodeJwt, errors, type JWTPayload, jwtVerify } from 'jose'
 import { LRUCache } from 'lru-cache'
 import type { IssuerKeys } from './issuer-keys.ts'
@@ -69,7 +70,9 @@ function refusal(error: unknown): Error {
  */
 export function createTokenVerifier(issuers: readonly TrustedIssuer[], now: () => Date): TokenVerifier {
   const byIssuer = new Map(issuers.map((trusted) => [trusted.issuer, trusted]))
-  const verified = new LRUCache<string, { token: AccessToken; keys: IssuerKeys; version: string }>({ max: CACHED_MAX })
+  const verified = new LRUCache<string, { token: AccessToken; keys: IssuerKeys; version: string }>({
+    ...entriesMax(CACHED_MAX),
+  })
 
   async function verify(raw: string): Promise<{ token: AccessToken; keys: IssuerKeys; version: string }> {
     const trusted = byIssuer.get(issuerOf(raw) ?? '')

@@ -3,7 +3,7 @@ import { lstat, rename } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { removeFolder } from '@platform/sandbox/remove-folder'
 import type { Sandbox, SandboxedCommand, SandboxedProcess, SandboxExit } from '@platform/sandbox/sandbox'
-import { Pool } from 'undici'
+import type { Pool } from 'undici'
 import { FunctionFailure, type FunctionFailureCode, type FunctionSource } from './function-runtime.ts'
 import type { BootMessage, SlotCommand, SlotMessage } from './launcher/messages.ts'
 import { isLarger } from './folder-size.ts'
@@ -96,6 +96,9 @@ export class Slot {
   isDraining = false
   #process: SandboxedProcess | undefined
   #pool: Pool | undefined
+  /** Loaded with the first slot, while it starts: most processes never have one. */
+  readonly #client = import('undici')
+  #isOpening = false
   #failure: FunctionFailure | undefined
   #verdict: Verdict | undefined
   #hasEnded = false
@@ -315,10 +318,13 @@ export class Slot {
   }
 
   async #onReady(): Promise<void> {
-    if (this.#pool !== undefined || this.#hasEnded) return
+    if (this.#isOpening || this.#hasEnded) return
+    this.#isOpening = true
+    const client = await this.#client
+    if (this.#hasEnded) return
     const { sandbox, folders, timings } = this.#options
     const { socketPath } = folders
-    const pool = new Pool('http://slot', {
+    const pool = new client.Pool('http://slot', {
       socketPath,
       connections: null,
       pipelining: 1,

@@ -56,6 +56,8 @@ interface DatabaseOptions {
   max: number
   /** False behind a transaction-mode pooler, which cannot hold named statements. */
   prepare: boolean
+  /** For how long a connection without a query stays open; 0, the default, for as long as the pool. */
+  idleMs?: number
 }
 
 /** The error if the server hangs: its connections stay open, so nothing else would end the wait. */
@@ -83,11 +85,12 @@ interface DriverQuery {
  */
 export function openDatabase(
   url: string,
-  { name, max, prepare }: DatabaseOptions,
+  { name, max, prepare, idleMs = 0 }: DatabaseOptions,
 ): { db: Db; sql: Sql; close(): Promise<void> } {
   const sql = postgres(url, {
     max,
     prepare,
+    idle_timeout: idleMs / 1000,
     connect_timeout: 5,
     // The default backs off to many seconds, during which we would not use a database that is back.
     backoff: () => 0.1 + Math.random() * 0.2,

@@ -32,6 +32,9 @@ export const serviceVariables = (service: { name: string; port: number; healthPo
     .refine(isDecodable, 'a % in the user or password is not written as %25')
     .describe(`a Postgres URL, such as postgres://user:password@host:5432/${service.name}`),
   DATABASE_POOL: count.default(10).describe('how many connections this process may hold, such as 10'),
+  DATABASE_IDLE_MS: count
+    .default(60_000)
+    .describe('after how many milliseconds without a query a connection is closed, such as 60000'),
   DATABASE_PREPARE: flag.default(true).describe('true, or false behind a transaction-mode pooler'),
   MIGRATE_ON_START: flag.default(true).describe('true, or false where `cli.ts migrate` runs before the services'),
   MIGRATION_PATIENCE_MS: count

@@ -34,6 +34,7 @@ export async function openResources(
     name: pool,
     max: config.DATABASE_POOL,
     prepare: config.DATABASE_PREPARE,
+    idleMs: config.DATABASE_IDLE_MS,
   })
   const probe = openDatabaseProbe(config.DATABASE_URL)
   const notifications = openNotifications(config.DATABASE_URL, logger)

@@ -1,7 +1,6 @@
 import { readJson } from '@platform/build-output/read-json'
 import type { Tree } from '@platform/build-output/read-output'
 import { UnusableOutput } from '@platform/build-output/read-output'
-import { isCollection, parseDocument, visit } from 'yaml'
 import { z } from 'zod'
 
 /** Of YAML: four times as much can take minutes to parse. */
@@ -78,6 +77,7 @@ export async function readYaml(tree: Tree, path: string): Promise<Record<string,
   const written = await readText(tree, path)
   let value: unknown
   try {
+    const { isCollection, parseDocument, visit } = await import('yaml') // most projects need none
     const document = parseDocument(written, { logLevel: 'error', uniqueKeys: false })
     let isPlain = document.errors.length === 0
     // Each is written as a text to become the name of a member, again and again where they are nested.

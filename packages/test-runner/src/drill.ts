@@ -91,6 +91,8 @@ const steps: Record<string, (files: readonly string[]) => Promise<boolean>> = {
     return true
   },
   luck: runUnlucky,
+  /** What an idle platform holds, some minutes after a first start and after a second one. */
+  memory: () => run(process.execPath, [join(repository, 'infra/launcher/drill-memory.ts')], repository, {}),
   starters: runStarters,
 }
 

@@ -174,6 +174,51 @@ test.each([97, 98, 99, 100, 101, 102])(
   },
 )
 
+test('a pool closes its idle connections, and a hundred queries at once succeed before, while and after it does', async () => {
+  const { url } = await createDatabase('empty')
+  const { db, close } = openDatabase(url, { name: 'idle pool', max: 10, prepare: true, idleMs: 20 })
+  const administrator = postgres(url, { max: 1 })
+  onTestFinished(close)
+  onTestFinished(() => administrator.end())
+  const countOpen = async () =>
+    (await administrator`select from pg_stat_activity where application_name = 'idle pool'`).length
+  const numbers = Array.from({ length: 100 }, (_, number) => number)
+  const askAll = () =>
+    Promise.all(numbers.map(async (n) => (await db.execute<{ n: number }>(sql`select ${n}::int as n`))[0]?.n))
+  for (let left = 10; left >= 0; left--) {
+    expect(await askAll()).toEqual(numbers)
+    while ((await countOpen()) > left);
+  }
+  expect(await askAll()).toEqual(numbers)
+})
+
+test('a connection that a transaction holds stays open, however long nothing is asked of it', async () => {
+  const { url } = await createDatabase('empty')
+  const { db, close } = openDatabase(url, { name: 'idle pool', max: 2, prepare: true, idleMs: 1 })
+  const administrator = postgres(url, { max: 1 })
+  onTestFinished(close)
+  onTestFinished(() => administrator.end())
+  const backend = async (tx: Pick<typeof db, 'execute'>) =>
+    (await tx.execute<{ pid: number }>(sql`select pg_backend_pid() as pid`))[0]?.pid
+  const [before, after] = await db.transaction(async (tx) => {
+    const [held] = await Promise.all([backend(tx), backend(db)])
+    // The other one, which nobody holds, closes meanwhile.
+    while ((await administrator`select from pg_stat_activity where application_name = 'idle pool'`).length > 1);
+    return [held, await backend(tx)]
+  })
+  expect(after).toBe(before)
+})
+
+test('of several open connections the one that was used last is used next, so the others become idle', async () => {
+  const { db } = await open(4)
+  const backend = async () => (await db.execute<{ pid: number }>(sql`select pg_backend_pid() as pid`))[0]?.pid
+  const atOnce = await Promise.all([backend(), backend(), backend(), backend()])
+  expect(new Set(atOnce).size).toBe(4)
+  const inTurn = new Set<number | undefined>()
+  for (let query = 0; query < 20; query++) inTurn.add(await backend())
+  expect(inTurn.size).toBe(1)
+})
+
 test('5,000 queries may wait for the database; one more is refused at once, as unavailable', async () => {
   const { db } = await open(10)
   const outcomes = await Promise.all(Array.from({ length: 5_001 }, () => reason(db.execute(sql`select 1`))))

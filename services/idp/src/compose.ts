@@ -11,7 +11,7 @@ import { createAfterAnswer } from './after-answer.ts'
 import type { Config } from './config.ts'
 import type { Deps } from './deps.ts'
 import { createMailFolder } from './drivers/mail-folder.ts'
-import { createMailSmtp } from './drivers/mail-smtp.ts'
+import { openMailSmtp } from './drivers/mail-smtp.ts'
 import { createHashing, type Hashing } from './features/accounts/hashing.ts'
 import { createPasswords } from './features/accounts/passwords.ts'
 import type { Mailer } from './features/mail/mailer.ts'
@@ -23,12 +23,12 @@ export const prepareDatabase: PrepareDatabase = createDatabasePreparation(
   fileURLToPath(new URL('../migrations', import.meta.url)),
 )
 
-function openMailer(config: Config, now: () => Date, logger: Logger): Mailer | undefined {
+async function openMailer(config: Config, now: () => Date, logger: Logger): Promise<Mailer | undefined> {
   const { MAIL_URL: url, mailFrom: from, accountUrl } = config
   if (url === undefined) return undefined
   const mailer = url.startsWith('file:')
     ? createMailFolder({ folder: fileURLToPath(url), from, now, logger })
-    : createMailSmtp({ url, from })
+    : await openMailSmtp({ url, from })
   return createSignedMailer(mailer, accountUrl)
 }
 
@@ -49,7 +49,7 @@ export async function compose(
   const keySet = await openKeySet({ db, alg: 'RS256', sealer, now, logger, notifications })
   const refreshKeys = await openRefreshKeys({ db, sealer, now, logger, notifications })
   const afterAnswer = createAfterAnswer(logger, overrides.afterAnswerAtOnce)
-  const passwords = createPasswords(overrides.hashing ?? createHashing())
+  const passwords = createPasswords(overrides.hashing ?? createHashing(config.HASHING_IDLE_MS))
   const issuer = config.PUBLIC_URL
 
   return {
@@ -68,7 +68,7 @@ export async function compose(
       sealer,
       limiter,
       addressOf: resources.clientAddress,
-      mailer: openMailer(config, now, logger),
+      mailer: await openMailer(config, now, logger),
       afterAnswer,
       verifyAccessToken: createTokenVerifier([{ issuer, audience: issuer, alg: 'RS256', keys: ownKeys(keySet) }], now)
         .verify,

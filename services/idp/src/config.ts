@@ -1,5 +1,5 @@
 import { platformName } from '@platform/look/name'
-import { ConfigError, hasFolderIfFile, list, origin } from '@platform/runtime/config'
+import { ConfigError, count, hasFolderIfFile, list, origin } from '@platform/runtime/config'
 import { readServiceConfig, serviceVariables } from '@platform/service/service-config'
 import { z } from 'zod'
 
@@ -25,6 +25,9 @@ const schema = z.object({
     .regex(/^(?:[^\p{Cc}<>]+ <[^\s@<>]+@[^\s@<>]+>|[^\s@<>]+@[^\s@<>]+)$/u)
     .optional()
     .describe('the sender of mail, such as Accounts <no-reply@example.com>'),
+  HASHING_IDLE_MS: count
+    .default(60_000)
+    .describe('after how many milliseconds without a password the process that hashes them ends, such as 60000'),
 })
 
 /** The variables that the service reads. */

@@ -1,4 +1,3 @@
-import { createTransport } from 'nodemailer'
 import type { Mailer } from '../features/mail/mailer.ts'
 
 /** Longer than any healthy server takes; a stop waits at most this long. */
@@ -10,8 +9,12 @@ interface MailSmtpOptions {
   from: string
 }
 
-/** Sends messages to an SMTP server, over a connection each, since they are few. */
-export function createMailSmtp({ url, from }: MailSmtpOptions): Mailer {
+/**
+ * Sends messages to an SMTP server, over a connection each, since they are few. Loads the client, which takes 3 MB: an installation
+ * that keeps its mail in a folder does without it.
+ */
+export async function openMailSmtp({ url, from }: MailSmtpOptions): Promise<Mailer> {
+  const { createTransport } = await import('nodemailer')
   const transport = createTransport({
     url,
     connectionTimeout: STEP_MS,

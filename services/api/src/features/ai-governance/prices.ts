@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { entriesMax } from '@platform/runtime/entries-max'
 import { LRUCache } from 'lru-cache'
 import { z } from 'zod'
 
@@ -272,7 +273,7 @@ export function openPrices(file: URL = new URL('./prices.json', import.meta.url)
     ]),
   )
   /** Models are the operator's, so few; finding one searches up to 700 entries. */
-  const modelsById = new LRUCache<string, { model: PricedModel | undefined }>({ max: MATCHES_KEPT })
+  const modelsById = new LRUCache<string, { model: PricedModel | undefined }>({ ...entriesMax(MATCHES_KEPT) })
 
   function findAmong(providerId: string, model: string): PricedModel | undefined {
     const provider = opened.get(providerId)

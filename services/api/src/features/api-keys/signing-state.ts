@@ -1,10 +1,16 @@
-import { createSHA256 } from 'hash-wasm'
+import type { IHasher } from 'hash-wasm'
 
 /** SHA-256's block size, and so the size of an HMAC key block. */
 const BLOCK_BYTES = 64
 
+/** Loads the library with the first key that signs: few processes ever need it. */
+async function createSha256(): Promise<IHasher> {
+  const { createSHA256 } = await import('hash-wasm')
+  return createSHA256()
+}
+
 async function stateAfter(block: Buffer): Promise<Uint8Array> {
-  const hash = await createSHA256()
+  const hash = await createSha256()
   return hash.init().update(block).save()
 }
 
@@ -33,7 +39,7 @@ export async function createSigningState(secret: string): Promise<Buffer> {
 export async function hmacFromState(state: Buffer, message: string): Promise<Buffer> {
   const innerEnd = 4 + state.readUInt32BE(0)
   const finish = async (saved: Buffer, data: string | Uint8Array): Promise<Uint8Array> => {
-    const hash = await createSHA256()
+    const hash = await createSha256()
     return hash.load(saved).update(data).digest('binary')
   }
   const inner = await finish(state.subarray(4, innerEnd), message)

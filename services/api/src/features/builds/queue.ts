@@ -41,8 +41,6 @@ export function openBuildQueue({ pgBoss, notifications }: { pgBoss: Boss; notifi
     listen(onWaiting) {
       notifications.listen(CHANNEL, { onMessage: onWaiting, onListening: onWaiting })
     },
-    async discardTaken() {
-      await (await pgBoss.startForJobs(QUEUE))?.boss.supervise(QUEUE)
-    },
+    discardTaken: () => pgBoss.discardJobs(QUEUE),
   }
 }

@@ -2,7 +2,7 @@ import type { Db } from '@platform/runtime/database'
 import type { Logger } from '@platform/runtime/logger'
 import type { Signer } from '@platform/runtime/seal'
 import { and, eq, gt, isNull, sql } from 'drizzle-orm'
-import { Agent, request } from 'undici'
+import type { Agent } from 'undici'
 import { CRON_RUNS_PATH, type CronRunRequest, SIGNATURE_HEADER } from '../delivery/edge-messages.ts'
 import { edges } from '../edges/table.ts'
 import { openEdgeWatch } from '../edges/watch-edges.ts'
@@ -36,19 +36,32 @@ interface Options {
 /** Opens a dispatcher that calls edges through their internal listeners. */
 export function openCronDispatcher({ db, logger, now, signer }: Options): CronDispatcher {
   const watch = openEdgeWatch({ db, logger })
-  const agent = new Agent({ connect: { timeout: CONNECT_MS }, headersTimeout: TAKE_MS, bodyTimeout: 0, pipelining: 0 })
+  let agent: Promise<Agent> | undefined
+
+  /** Loads the client with the first run: most processes never have one. */
+  async function openAgent(): Promise<Agent> {
+    const undici = await import('undici')
+    return new undici.Agent({
+      connect: { timeout: CONNECT_MS },
+      headersTimeout: TAKE_MS,
+      bodyTimeout: 0,
+      pipelining: 0,
+    })
+  }
 
   async function send({ id: edgeId, internalUrl }: Edge, runId: string) {
     const body = JSON.stringify({ edgeId, runId, sentAt: now().getTime() } satisfies CronRunRequest)
     const hung = new AbortController()
     const stopWaiting = watch.whileWaitingFor(edgeId, HUNG_LOOKS.asked, () => hung.abort())
     try {
-      const answer = await request(internalUrl + CRON_RUNS_PATH, {
+      const client = await (agent ??= openAgent())
+      const answer = await client.request({
+        origin: internalUrl,
+        path: CRON_RUNS_PATH,
         method: 'POST',
         headers: { 'content-type': 'application/json', [SIGNATURE_HEADER]: signer.sign(body) },
         body,
         signal: hung.signal,
-        dispatcher: agent,
       })
       return answer
     } finally {
@@ -105,7 +118,7 @@ export function openCronDispatcher({ db, logger, now, signer }: Options): CronDi
     },
     async close() {
       watch.close()
-      await agent.destroy()
+      await (await agent)?.destroy()
     },
   }
 }

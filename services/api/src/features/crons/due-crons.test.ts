@@ -264,7 +264,7 @@ test('the last hundred runs of a cron are kept, and none beyond the logs', async
   expect(await kept()).toBe(31)
 })
 
-test('a process that has seen no job does not load pg-boss, whatever it looks for', async () => {
+test('a process that finds no job waiting does not load pg-boss, whatever it looks for and whatever others took', async () => {
   const fresh = await startPlatform()
   onTestFinished(() => fresh.close())
   const { db, logger, cronQueue } = fresh.api
@@ -272,6 +272,9 @@ test('a process that has seen no job does not load pg-boss, whatever it looks fo
   onTestFinished(() => pgBoss.close())
   await queueDueCrons(fresh.api, minuteOf(fresh.clock.now()))
   expect(await takeDueCron(fresh.api, never)).toBe(false)
+  expect(await pgBoss.startForJobs('crons')).toBeUndefined()
+  await cronQueue.enqueue([{ cronId: newId(), slot: newId(), dueAt: fresh.clock.now() }])
+  expect(await takeDueCron(fresh.api, never)).not.toBe(false)
   expect(await pgBoss.startForJobs('crons')).toBeUndefined()
   await cronQueue.enqueue([{ cronId: newId(), slot: newId(), dueAt: fresh.clock.now() }])
   expect(await pgBoss.startForJobs('crons')).toBeDefined()

@@ -1,4 +1,5 @@
 import { type CronSchedule, readCronSchedule } from '@platform/build-output/cron-schedule'
+import { entriesMax } from '@platform/runtime/entries-max'
 import { and, eq } from 'drizzle-orm'
 import { LRUCache } from 'lru-cache'
 import type { Deps } from '../../deps.ts'
@@ -7,7 +8,7 @@ import { slotOf } from './crons.ts'
 import type { DueCron } from './queue.ts'
 import { deploymentCrons } from './table.ts'
 
-const schedules = new LRUCache<string, CronSchedule>({ max: 10_000 })
+const schedules = new LRUCache<string, CronSchedule>({ ...entriesMax(10_000) })
 
 /** Parses a schedule, with a cache for repeated look-ups. */
 export async function scheduleOf(text: string): Promise<CronSchedule> {

@@ -75,8 +75,6 @@ export function openCronQueue({
     listen(onWaiting) {
       notifications.listen(CHANNEL, { onMessage: onWaiting, onListening: onWaiting })
     },
-    async discardTaken() {
-      await (await pgBoss.startForJobs(QUEUE))?.boss.supervise(QUEUE)
-    },
+    discardTaken: () => pgBoss.discardJobs(QUEUE),
   }
 }

@@ -1,5 +1,6 @@
 import { batchPerTick } from '@platform/runtime/batch-per-tick'
 import type { Db } from '@platform/runtime/database'
+import { entriesMax } from '@platform/runtime/entries-max'
 import { sql } from 'drizzle-orm'
 import { LRUCache } from 'lru-cache'
 import { deploymentFiles } from '../artifacts/table.ts'
@@ -30,7 +31,7 @@ export type FindEarlierFile = (environmentId: string, path: string) => Promise<D
  * cached for 30 s; a flood of unknown names costs one statement per tick.
  */
 export function openEarlierFiles(db: Db): FindEarlierFile {
-  const known = new LRUCache<string, { file: DeployedFile | undefined }>({ max: PATHS_MAX, ttl: KNOWN_MS })
+  const known = new LRUCache<string, { file: DeployedFile | undefined }>({ ...entriesMax(PATHS_MAX), ttl: KNOWN_MS })
 
   const find = batchPerTick<{ environmentId: string; path: string }, DeployedFile>(async (keys) => {
     const wanted = keys.map(({ environmentId, path }, n) => ({ n, environment_id: environmentId, path }))

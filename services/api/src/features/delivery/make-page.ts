@@ -4,6 +4,7 @@ import type { Answer, HeaderPairs } from '@platform/build-output/router'
 import { encodeText } from '@platform/build-output/normalize-path'
 import { LRUCache } from 'lru-cache'
 import { FunctionFailure, type Lease } from '@platform/function-runtime/function-runtime'
+import { entriesMax } from '@platform/runtime/entries-max'
 import { type IsrPages, type NewPage, pageKey } from '../isr/pages.ts'
 import { AnswerTooLong, type FunctionCall, readCall } from './call-function.ts'
 import { type FunctionCaller, sayFailure, unreadable } from './deliver-function.ts'
@@ -61,7 +62,7 @@ export function sharedRequest(
 }
 
 /** Keys of popular pages, by their inputs if these are short. */
-const keys = new LRUCache<string, string>({ max: 20_000 })
+const keys = new LRUCache<string, string>({ ...entriesMax(20_000) })
 const NAME_LENGTH_MAX = 512
 
 export function keyOf({ path, sharedPath, sharedQuery, headers, hostname }: SharedRequest): string {

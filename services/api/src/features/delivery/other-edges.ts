@@ -1,8 +1,9 @@
+import { entriesMax } from '@platform/runtime/entries-max'
 import type { Signer } from '@platform/runtime/seal'
 import type { Db } from '@platform/runtime/database'
 import type { Logger } from '@platform/runtime/logger'
 import { LRUCache } from 'lru-cache'
-import { Pool } from 'undici'
+import type { Pool } from 'undici'
 import { openEdgeWatch } from '../edges/watch-edges.ts'
 import type { StickyPin } from '../sticky-sessions/sticky-token.ts'
 import type { DeployedFunction } from './deployed-site.ts'
@@ -62,13 +63,14 @@ export function openOtherEdges({
 }): OtherEdges {
   const watch = openEdgeWatch({ db, logger })
   const pools = new LRUCache<string, Pool>({
-    max: EDGES_MAX,
+    ...entriesMax(EDGES_MAX),
     dispose: (pool) => void pool.close().catch(() => {}),
   })
-  function poolOf(internalUrl: string): Pool {
+  async function poolOf(internalUrl: string): Promise<Pool> {
+    const undici = await import('undici') // most processes never ask another edge
     let pool = pools.get(internalUrl)
     if (!pool) {
-      pool = new Pool(internalUrl, { connections: null, pipelining: 1, connect: { timeout: CONNECT_MS } })
+      pool = new undici.Pool(internalUrl, { connections: null, pipelining: 1, connect: { timeout: CONNECT_MS } })
       pools.set(internalUrl, pool)
     }
     return pool
@@ -97,7 +99,7 @@ export function openOtherEdges({
 
   return {
     async acquire({ edgeId, internalUrl }, fn, { keyHash, expiresAt }) {
-      const pool = poolOf(internalUrl)
+      const pool = await poolOf(internalUrl)
       const message = JSON.stringify({
         edgeId,
         sentAt: now().getTime(),

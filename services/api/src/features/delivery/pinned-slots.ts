@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Unavailable } from '@platform/errors/api-error'
 import { withDeadline } from '@platform/runtime/deadline'
+import { entriesMax } from '@platform/runtime/entries-max'
 import { LRUCache } from 'lru-cache'
 import type { Deps } from '../../deps.ts'
 import { choosePinnedSlot, type OwnedPin, takePin } from '../sticky-sessions/pins.ts'
@@ -60,7 +61,7 @@ type PinnedDeps = Pick<Deps, 'db' | 'now' | 'logger' | 'functions' | 'membership
  */
 export function openPinnedSlots(deps: PinnedDeps, others: OtherEdges): PinnedSlots {
   const { db, now, logger, functions, membership } = deps
-  const places = new LRUCache<string, Place>({ max: KEPT_MAX })
+  const places = new LRUCache<string, Place>({ ...entriesMax(KEPT_MAX) })
   const settling = new Map<string, Promise<Settled>>()
 
   const keyOf = (fn: Fn, { keyHash }: StickyPin): string => `${fn.id}${keyHash.toString('base64url')}`

@@ -1,5 +1,6 @@
 import type { Db } from '@platform/runtime/database'
 import { withDeadline } from '@platform/runtime/deadline'
+import { entriesMax } from '@platform/runtime/entries-max'
 import type { Notifications } from '@platform/runtime/notifications'
 import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { eq, sql } from 'drizzle-orm'
@@ -74,14 +75,14 @@ export function openSiteDirectory({
 }): SiteDirectory {
   const labelsOf = new Map<string, Set<string>>()
   const known = new LRUCache<string, Known>({
-    max: LABELS_MAX,
+    ...entriesMax(LABELS_MAX),
     dispose({ site }, label) {
       const labels = site && labelsOf.get(site.applicationId)
       if (labels?.delete(label) && labels.size === 0) labelsOf.delete(site?.applicationId ?? '')
     },
   })
   /** Labels found to be unused. Any application may take one, so every notification clears them. */
-  const unknown = new LRUCache<string, Known>({ max: LABELS_MAX })
+  const unknown = new LRUCache<string, Known>({ ...entriesMax(LABELS_MAX) })
   const lookUps = new Set<LookUp>()
   /** Look-ups that further requests may share. */
   const current = new Map<string, LookUp>()

@@ -9,6 +9,7 @@ import {
 } from '@platform/function-runtime/function-runtime'
 import { openFunctionRuntime } from '@platform/function-runtime/open-function-runtime'
 import type { Db } from '@platform/runtime/database'
+import { entriesMax } from '@platform/runtime/entries-max'
 import type { Logger } from '@platform/runtime/logger'
 import { CUT_MARK } from '@platform/runtime/storable-text'
 import type { Sealer } from '@platform/runtime/seal'
@@ -99,7 +100,7 @@ export function openFunctions(options: Options): Functions {
   let isEdge = false
   let isClosed = false
   /** By Function. */
-  const known = new LRUCache<string, Known>({ max: KNOWN_MAX })
+  const known = new LRUCache<string, Known>({ ...entriesMax(KNOWN_MAX) })
   let opening: Promise<Opened> | undefined
   let timer: NodeJS.Timeout | undefined
   let flushing: Promise<void> = Promise.resolve()

@@ -1,5 +1,6 @@
 import type { Db } from '@platform/runtime/database'
 import { withDeadline } from '@platform/runtime/deadline'
+import { entriesMax } from '@platform/runtime/entries-max'
 import type { Notifications } from '@platform/runtime/notifications'
 import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { and, eq, sql } from 'drizzle-orm'
@@ -71,7 +72,7 @@ export function openImageEpochs(
   },
   onPurge: (deploymentId: string) => void,
 ): ImageEpochs {
-  const known = new LRUCache<string, Known>({ max: KNOWN_MAX })
+  const known = new LRUCache<string, Known>({ ...entriesMax(KNOWN_MAX) })
   /** Look-ups that further requests may share: none from before a purge, whose results are not cached either. */
   const current = new Map<string, Promise<Epoch>>()
   let isListening = false

@@ -6,6 +6,7 @@ import {
   type ImageWish,
 } from '@platform/image-transformer/image-transformer'
 import { contentTypeOfKind, sniffImage } from '@platform/image-transformer/sniff-image'
+import { entriesMax } from '@platform/runtime/entries-max'
 import type { Notifications } from '@platform/runtime/notifications'
 import { LRUCache } from 'lru-cache'
 import type { Deps } from '../../deps.ts'
@@ -84,10 +85,10 @@ export function openImageServer(deps: ServerDeps): ImageServer {
     maxSize: KEPT_BYTES_MAX,
     sizeCalculation: ({ content }) => (content?.length ?? 0) + BYTES_OF_ENTRY,
   })
-  const sources = new LRUCache<string, KnownSource>({ max: SOURCES_MAX })
+  const sources = new LRUCache<string, KnownSource>({ ...entriesMax(SOURCES_MAX) })
   /** Contents that are sent unchanged, by hash. */
-  const unchanging = new LRUCache<string, true>({ max: SOURCES_MAX })
-  const failures = new LRUCache<string, ImageRefusal>({ max: FAILURES_MAX, ttl: FAILURE_MS })
+  const unchanging = new LRUCache<string, true>({ ...entriesMax(SOURCES_MAX) })
+  const failures = new LRUCache<string, ImageRefusal>({ ...entriesMax(FAILURES_MAX), ttl: FAILURE_MS })
   const lookUps = new Map<string, Promise<Kept | undefined>>()
   const fetches = new Map<string, Promise<FetchedSource>>()
   const works = new Map<string, Promise<{ source: KnownSource; variant: Kept; key: Buffer }>>()

@@ -1,4 +1,6 @@
+import { getJson } from '@platform/auth/get-json'
 import type { Db } from '@platform/runtime/database'
+import { entriesMax } from '@platform/runtime/entries-max'
 import type { Logger } from '@platform/runtime/logger'
 import { createSemaphore } from '@platform/service/semaphore'
 import { type Trace, traceHeaders } from '@platform/service/trace'
@@ -44,7 +46,7 @@ interface LearnerOptions {
 export function createProfileLearner({ db, now, logger, userinfoEndpoint }: LearnerOptions): LearnProfile {
   /** Users fetched less than FRESH_MS ago. ttlResolution 0: reads the clock each time instead of keeping a timer. */
   const fresh = new LRUCache<string, true>({
-    max: USERS_MAX,
+    ...entriesMax(USERS_MAX),
     ttl: FRESH_MS,
     ttlResolution: 0,
     perf: { now: () => now().getTime() },
@@ -57,13 +59,11 @@ export function createProfileLearner({ db, now, logger, userinfoEndpoint }: Lear
   })
 
   async function learn(userId: string, token: string, trace: Trace | undefined): Promise<void> {
-    const answer = await fetch(await userinfoEndpoint(), {
+    const answer = await getJson(await userinfoEndpoint(), {
       headers: { authorization: `Bearer ${token}`, ...traceHeaders(trace) },
-      redirect: 'error',
       signal: AbortSignal.timeout(FETCH_TIMEOUT_MS),
     })
-    if (!answer.ok) throw new Error(`userinfo answered ${answer.status}`)
-    const known = Userinfo.parse(await answer.json())
+    const known = Userinfo.parse(answer)
     if (known.sub !== userId) throw new Error('userinfo speaks of another user')
     const seen = {
       email: known.email ?? null,

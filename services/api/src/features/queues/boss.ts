@@ -15,19 +15,30 @@ interface Started {
   within(tx: Pick<Db, 'execute'>): QueueDatabase
 }
 
-/** pg-boss on the process's pool. It needs 23 MB and is loaded with the first job, since most processes never have one. */
+/** pg-boss on the process's pool. It needs 23 MB and is loaded with the first job, since few processes have one. */
 export interface Boss {
   /** Loads and starts it. After a failed start, the next call tries again. */
   start(): Promise<Started>
-  /** The same, but returns undefined as long as no queue of this process had a job and this one has none, taken ones included. */
+  /** The same, but returns undefined as long as no queue of this process had a job and none waits in this one. */
   startForJobs(queue: string): Promise<Started | undefined>
+  /** Removes the jobs of a queue that were taken, or kept, for as long as their queue says. Does not load it. Safe to repeat. */
+  discardJobs(queue: string): Promise<void>
   close(): Promise<void>
 }
 
-/** Throws if the database lacks the schema of pg-boss. */
+/** Whether a job waits in a queue. Throws if the database lacks the schema of pg-boss. */
 async function hasJobs(db: Db, queue: string): Promise<boolean> {
-  const [job] = await db.execute(sql`select 1 from pgboss.job where name = ${queue} limit 1`)
+  const [job] = await db.execute(sql`select 1 from pgboss.job where name = ${queue} and state < 'active' limit 1`)
   return job !== undefined
+}
+
+/** What pg-boss's maintenance does for our queues, without loading it, and in one statement. */
+async function discardJobs(db: Db, queue: string): Promise<void> {
+  await db.execute(sql`
+    delete from pgboss.job
+    where name = ${queue}
+      and case when state < 'active' then keep_until
+        else coalesce(completed_on, started_on) + make_interval(secs => deletion_seconds) end < now()`)
 }
 
 /**
@@ -36,20 +47,11 @@ async function hasJobs(db: Db, queue: string): Promise<boolean> {
  */
 async function startBoss({ db, databaseUrl, logger }: BossOptions): Promise<Started> {
   const { fromDrizzle, PgBoss: Boss } = await import('pg-boss')
-  const openOwn = () => openDatabase(databaseUrl, { name: 'platform-queues', max: 1, prepare: false })
   // The driver returns a list of rows, or for several statements a list of such lists.
   const runOn =
     (on: Pick<Db, 'execute'>): QueueDatabase['executeSql'] =>
     async (text, values) => ({ rows: (await fromDrizzle(on, sql).executeSql(text, values)).rows.flat() as never[] })
-  const runAlone: QueueDatabase['executeSql'] = async (text, values) => {
-    const own = openOwn()
-    try {
-      return await runOn(own.db)(text, values)
-    } finally {
-      await own.close()
-    }
-  }
-  const starter = openOwn()
+  const starter = openDatabase(databaseUrl, { name: 'platform-queues', max: 1, prepare: false })
   let isStarting = true
   let failure: unknown
   const runAtStart: QueueDatabase['executeSql'] = (text, values) =>
@@ -58,10 +60,7 @@ async function startBoss({ db, databaseUrl, logger }: BossOptions): Promise<Star
       throw error
     })
   const queueDatabase: QueueDatabase = {
-    executeSql: (text, values) => {
-      if (isStarting) return runAtStart(text, values)
-      return (/^\s*begin\b/i.test(text) ? runAlone : runOn(db))(text, values)
-    },
+    executeSql: (text, values) => (isStarting ? runAtStart : runOn(db))(text, values),
   }
   const boss: PgBoss = new Boss({
     db: queueDatabase,
@@ -88,8 +87,7 @@ async function startBoss({ db, databaseUrl, logger }: BossOptions): Promise<Star
 }
 
 /**
- * Opens pg-boss on the process's pool. Its maintenance sends explicit BEGIN and COMMIT, which a pool cannot handle, so it gets a
- * connection while that runs.
+ * Opens pg-boss on the process's pool. Its maintenance never runs: see discardJobs.
  *
  * Throws if the database lacks the schema of pg-boss.
  */
@@ -105,6 +103,7 @@ export async function openBoss(options: BossOptions): Promise<Boss> {
   return {
     start,
     startForJobs: async (queue) => (starting || (await hasJobs(db, queue)) ? start() : undefined),
+    discardJobs: (queue) => discardJobs(db, queue),
     async close() {
       await (await starting)?.boss.stop({ graceful: false })
     },

@@ -1,4 +1,5 @@
 import type { KeyObject } from 'node:crypto'
+import { entriesMax } from '@platform/runtime/entries-max'
 import type { Sealer } from '@platform/runtime/seal'
 import type { CredentialScope } from '@platform/s3-protocol/signature/claim'
 import { deriveSigningKey } from '@platform/s3-protocol/signature/signing-key'
@@ -25,8 +26,8 @@ export type SigningKeys = (state: SealedState, scope: Pick<CredentialScope, 'day
  * A day's key is cached separately: clients choose regions freely, and deriving the day's key is the expensive step.
  */
 export function createSigningKeys(sealer: Pick<Sealer, 'open'>): SigningKeys {
-  const days = new LRUCache<string, Buffer>({ max: REMEMBERED_MAX })
-  const known = new LRUCache<string, KeyObject>({ max: REMEMBERED_MAX })
+  const days = new LRUCache<string, Buffer>({ ...entriesMax(REMEMBERED_MAX) })
+  const known = new LRUCache<string, KeyObject>({ ...entriesMax(REMEMBERED_MAX) })
   return async (state, { day, region }) => {
     const ofDay = `${state.keyId}/${day}/${state.ciphertext.toString('base64')}`
     const name = `${ofDay}/${region}`

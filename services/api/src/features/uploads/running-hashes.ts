@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { createMD5, createSHA1, createSHA256, type IHasher } from 'hash-wasm'
+import type { IHasher } from 'hash-wasm'
 
 /** The digests of an upload's bytes so far, across requests and processes. */
 export interface RunningHashes {
@@ -32,6 +32,7 @@ export function startHashes(withSha1: boolean): RunningHashes {
  * withSha1: must be the same for all calls of one upload.
  */
 export async function resumeHashes(state: Buffer | null, withSha1: boolean): Promise<RunningHashes> {
+  const { createMD5, createSHA1, createSHA256 } = await import('hash-wasm') // few processes ever need it
   const [md5, sha256, sha1] = await Promise.all([createMD5(), createSHA256(), withSha1 ? createSHA1() : undefined])
   const hashers: IHasher[] = [md5, sha256, ...(sha1 ? [sha1] : [])]
   let offset = 0

@@ -10,7 +10,7 @@ import { createHashing } from './hashing.ts'
 // The real cost, process and priority.
 
 test('a hash fits its password, normalised, and no other; one that is none fails by itself', async () => {
-  const hashing = createHashing()
+  const hashing = createHashing(60_000)
   onTestFinished(() => hashing.close())
   const hash = await hashing.hash('pässword')
   expect(hash).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
@@ -25,7 +25,7 @@ test('a hash fits its password, normalised, and no other; one that is none fails
 })
 
 test('when its process is killed those who wait are told 503, and the next password starts another', async () => {
-  const hashing = createHashing()
+  const hashing = createHashing(60_000)
   onTestFinished(() => hashing.close())
   const hash = await hashing.hash('password')
   const pid = hasherOf(process.pid)
@@ -41,7 +41,7 @@ test('when its process is killed those who wait are told 503, and the next passw
 })
 
 test('its process ends after a minute without a password, and another is there for the next', async () => {
-  const hashing = createHashing()
+  const hashing = createHashing(60_000)
   onTestFinished(() => hashing.close())
   const hash = await hashing.hash('password')
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
@@ -58,7 +58,7 @@ test('its process ends after a minute without a password, and another is there f
 
 test('its process has a low priority, no secret of ours, and ends when ours is killed', async () => {
   const script = `import { createHashing } from ${JSON.stringify(import.meta.resolve('./hashing.ts'))}
-    await createHashing().hash('password')
+    await createHashing(60_000).hash('password')
     setInterval(() => {}, 1_000)
     console.log('ready')`
   const env = { MASTER_KEYS: 'a secret' }
@@ -74,7 +74,7 @@ test('its process has a low priority, no secret of ours, and ends when ours is k
 
 test('a command that has hashed ends, though it closes nothing', async () => {
   const script = `import { createHashing } from ${JSON.stringify(import.meta.resolve('./hashing.ts'))}
-    console.log(await createHashing().hash('password'))`
+    console.log(await createHashing(60_000).hash('password'))`
   const command = spawn(process.execPath, ['--input-type=module', '--eval', script])
   onTestFinished(() => void command.kill('SIGKILL'))
   expect(await once(command, 'exit')).toEqual([0, null])

@@ -16,9 +16,6 @@ export interface Hashing {
   close(): void
 }
 
-/** An idle process takes some 50 MB, and starts again in a tenth of a second. */
-const IDLE_MS = 60_000
-
 const program = fileURLToPath(new URL('./hash-process.ts', import.meta.url))
 
 interface Waiting {
@@ -29,10 +26,11 @@ interface Waiting {
 /**
  * Hashes in a separate low-priority process: a flood of passwords slows itself down first (decision 13).
  *
- * Starts the process for the first password, and ends it after a minute without one. It never outlives its service: the
+ * Starts the process for the first password, and ends it after `idleMs` without one, since it takes some 50 MB and starts again in a
+ * tenth of a second. It never outlives its service: the
  * channel between them closes even if the service is killed. It inherits none of the environment, which holds secrets.
  */
-export function createHashing(): Hashing {
+export function createHashing(idleMs: number): Hashing {
   let child: ChildProcess | undefined
   let lastId = 0
   let idle: NodeJS.Timeout | undefined
@@ -55,7 +53,7 @@ export function createHashing(): Hashing {
       waiting.delete(answer.id)
       if (waiting.size > 0) return
       holdOpen(started, false)
-      idle = setTimeout(end, IDLE_MS).unref()
+      idle = setTimeout(end, idleMs).unref()
     })
     return started.on('error', ended).on('exit', () => ended())
   }

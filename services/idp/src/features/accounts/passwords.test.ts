@@ -33,7 +33,7 @@ async function whileFull<T>(idp: TestIdp, work: () => Promise<T>): Promise<T> {
 
 test('when 64 people wait for their password to be checked the next is told 503, and tokens go on (identity.md)', async () => {
   // The real cost and process: what a flood of passwords does to other requests depends on both.
-  const idp = await startTestIdp({}, { hashing: createHashing() })
+  const idp = await startTestIdp({}, { hashing: createHashing(60_000) })
   onTestFinished(() => idp.close())
   const ana = await idp.person()
   const client = await idp.client()

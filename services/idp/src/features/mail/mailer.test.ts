@@ -7,7 +7,7 @@ import { createLogger } from '@platform/runtime/logger'
 import { SMTPServer } from 'smtp-server'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createMailFolder } from '../../drivers/mail-folder.ts'
-import { createMailSmtp } from '../../drivers/mail-smtp.ts'
+import { openMailSmtp } from '../../drivers/mail-smtp.ts'
 import type { Mailer } from './mailer.ts'
 
 const from = 'Accounts <no-reply@example.com>'
@@ -58,7 +58,7 @@ async function openServer(options: ConstructorParameters<typeof SMTPServer>[0] =
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => new Promise<void>((resolve) => server.close(() => resolve())))
   const url = `smtp://127.0.0.1:${(server.server.address() as AddressInfo).port}`
-  return { url, lines: [], mailer: createMailSmtp({ url, from }), arrived: async () => received }
+  return { url, lines: [], mailer: await openMailSmtp({ url, from }), arrived: async () => received }
 }
 
 /** The text of a message, whichever way it was encoded. */
@@ -124,7 +124,7 @@ describe('SMTP', () => {
   })
 
   test('so is one that is not there', async () => {
-    await expect(createMailSmtp({ url: 'smtp://127.0.0.1:1', from }).send(letter)).rejects.toThrow(
+    await expect((await openMailSmtp({ url: 'smtp://127.0.0.1:1', from })).send(letter)).rejects.toThrow(
       'The mail server did not take a letter: ESOCKET CONN',
     )
   })
@@ -139,7 +139,7 @@ describe('SMTP', () => {
         done(null, { user: username })
       },
     })
-    await createMailSmtp({ url: url.replace('//', '//robot:p%40ss@'), from }).send(letter)
+    await (await openMailSmtp({ url: url.replace('//', '//robot:p%40ss@'), from })).send(letter)
     expect(seen).toEqual([['robot', 'p@ss']])
   })
 })

@@ -1,3 +1,4 @@
+import { entriesMax } from '@platform/runtime/entries-max'
 import { LRUCache } from 'lru-cache'
 
 /** Consecutive failures that open a circuit. */
@@ -34,7 +35,7 @@ export interface Circuits {
 
 /** Tracks failing providers, so that calls go to another one at once; in this process only, for each key separately. */
 export function createCircuits(now: () => number = () => performance.now()): Circuits {
-  const circuits = new LRUCache<string, Circuit>({ max: CIRCUITS_MAX })
+  const circuits = new LRUCache<string, Circuit>({ ...entriesMax(CIRCUITS_MAX) })
   return {
     mayCall(key) {
       const circuit = circuits.get(key)
