@@ -7,6 +7,7 @@ const coded = (code: string, message = 'x') => Object.assign(new Error(message),
 
 test.each([
   ['a full disk', coded('ENOSPC'), 'The disk of DATA_DIR /data is full'],
+  ['a full disk, as initdb tells it', new PostgresRefused('could not write: No space left on device'), 'is full'],
   ['a loopback interface that is down', coded('ENETUNREACH'), 'Bring the loopback interface up'],
   ['what the launcher says itself', new StartProblem('Port 4000 is taken.'), 'Port 4000 is taken.'],
   ['what Postgres says', new PostgresRefused('Postgres says no.'), 'Postgres says no.'],

@@ -24,7 +24,9 @@ function freeBytes(folder: string): number {
 export function explainFailure(error: unknown, dataFolder: string | undefined): string {
   const { code } = (error ?? {}) as { code?: string }
   const isFull = dataFolder !== undefined && freeBytes(dataFolder) < FREE_BYTES_MIN
-  if (isFull || code === 'ENOSPC')
+  // When initdb says so it has removed what it wrote.
+  const wasFull = error instanceof PostgresRefused && error.message.includes('No space left on device')
+  if (isFull || wasFull || code === 'ENOSPC')
     return `The disk of DATA_DIR ${dataFolder ?? ''} is full: free some space, 500 MB or more, or name a folder on another disk. What is stored there is safe.`
   if (error instanceof StartProblem || error instanceof PostgresRefused) return error.message
   if (code !== undefined && NO_LOOPBACK.includes(code))

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -45,10 +45,12 @@ afterAll(async () => {
 })
 
 async function start(env: Record<string, string> = {}): Promise<void> {
-  const wrapper = holder ? ['nsenter', `--mount=/proc/${holder.pid}/ns/mnt`] : []
+  const wrapper = holder ? ['nsenter', ...inMount(holder)] : []
   launcher = spawnLauncher(dataFolder, { TMPDIR: temporary, ...env }, ['--json'], wrapper)
   platform = await untilStarted(launcher)
 }
+
+const inMount = (process: ChildProcess): string[] => [`--mount=/proc/${process.pid}/ns/mnt`]
 
 /** A disk of 220 MB in the data folder, for the launcher alone: it goes with the process that holds it, which is returned. */
 async function mountDisk(): Promise<ChildProcess> {
@@ -112,6 +114,11 @@ test(
     const before = parts.flatMap((pid) => processesOf(pid).slice(0, 1))
 
     const filling = openSync(stored('fill'), 'w', 0o600)
+    fill(filling)
+    // More transactions than one page tells of what became of them. Each refused write is one, too.
+    await admin.unsafe(`do $$ begin
+      for n in 1..${isDrill ? 80_000 : 5_000} loop perform pg_current_xact_id(); commit; end loop;
+    end $$`)
     const outcomes: Outcome[] = []
     for (let round = 0; round < 12; round++) {
       fill(filling)
@@ -161,6 +168,11 @@ test(
     timeout: PATIENCE_MS * (isDrill ? 5 : 1),
   },
   async () => {
+    // Near its end everything would be blamed on the disk.
+    if (holder) {
+      const remount = ['mount', '-o', 'remount,size=1g', dataFolder]
+      expect(spawnSync('nsenter', [...inMount(holder), ...remount], { encoding: 'utf8' })).toMatchObject({ stderr: '' })
+    }
     const kills: [pid: () => number, sentence: string][] = [
       [() => servicePid('services/api'), 'The API ended (SIGKILL)'],
       [() => servicePid('services/idp'), 'The identity provider ended (SIGKILL)'],

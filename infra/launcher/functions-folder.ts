@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { StartProblem } from './start-problem.ts'
 
 /** Sockets are created below it, and a socket's path has at most 107 bytes. */
@@ -38,14 +38,21 @@ export function makeFunctionsFolder(dataFolder: string): string {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw refuse(folder, error)
     if (!isOwn(folder)) throw refuse(folder, error)
   }
-  chmodSync(folder, 0o711)
-  writeFileSync(join(folder, ownerFile), dataFolder, { mode: 0o600 })
+  try {
+    chmodSync(folder, 0o711)
+    writeFileSync(join(folder, ownerFile), dataFolder, { mode: 0o600 })
+  } catch (error) {
+    rmSync(folder, { recursive: true, force: true })
+    throw refuse(folder, error)
+  }
   return folder
 }
 
 const refuse = (folder: string, cause: unknown): StartProblem =>
   new StartProblem(
-    `${folder} cannot be used for Functions: remove it, or name another folder with FUNCTIONS_FOLDER, such as /var/cache/fn.`,
+    (cause as NodeJS.ErrnoException).code === 'ENOSPC'
+      ? `The disk of the temporary folder ${dirname(folder)} is full: free some space, or name a folder on another disk with TMPDIR.`
+      : `${folder} cannot be used for Functions: remove it, or name another folder with FUNCTIONS_FOLDER, such as /var/cache/fn.`,
     { cause },
   )
 

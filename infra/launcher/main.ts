@@ -1,6 +1,6 @@
 import { startPostgres } from '@platform/embedded-postgres/start-postgres'
 import type { Postgres } from '@platform/embedded-postgres/start-postgres'
-import { rmSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { flushCompileCache } from 'node:module'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -137,7 +137,7 @@ async function start(): Promise<void> {
   await Promise.all([
     api.waitUntilAnswers(`${urls.baseUrl}/.well-known/jwks.json`),
     seedWhenReady(),
-    postgres.reserveWal(),
+    postgres.reserve(),
   ])
   if (stopRequestedAt !== undefined) return
   for (const service of running.services) stopWhenItEnds(service.ended)
@@ -281,7 +281,8 @@ async function stopAll(patienceMs: number): Promise<void> {
   await Promise.all(running.services.map((service) => service.stop(patienceMs)))
   const postgres = await running.postgres?.catch(() => undefined)
   await postgres?.stop(patienceMs)
-  if (running.functionsFolder) rmSync(running.functionsFolder, { recursive: true, force: true, maxRetries: 5 })
+  // rmSync takes a file that another process removes meanwhile for the end of its work.
+  if (running.functionsFolder) await rm(running.functionsFolder, { recursive: true, force: true, maxRetries: 5 })
   if (running.dataFolder) {
     rememberServices(running.dataFolder, [])
     tellAddresses(running.dataFolder, undefined)

@@ -23,6 +23,28 @@ test('the log of a service turns while it runs, with every line on stdout and st
   expect(old.length).toBeGreaterThan(90_000)
 })
 
+test('a line on stderr stands beside the lines on stdout, however those are cut into pieces', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'platform-service-test-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const script = join(folder, 'script.mjs')
+  writeFileSync(
+    script,
+    `import { writeSync } from 'node:fs'
+    const text = ('o'.repeat(999) + '\\n').repeat(80)
+    for (const [from, to] of [[0, 500], [500, 66_536], [66_536]]) {
+      for (let at = from; at < (to ?? text.length);) at += writeSync(1, text.slice(at, to))
+      await new Promise((resolve) => setTimeout(resolve, 50))
+      if (to) console.error('a line of stderr')
+    }`,
+  )
+  const logFile = join(folder, 'service.log')
+  await startService({ name: 'service', script, arguments: [], cwd: folder, env: {}, logFile }).ended
+  const lines = readFileSync(logFile, 'utf8').trimEnd().split('\n')
+  expect(lines.filter((line) => line === 'a line of stderr')).toHaveLength(2)
+  expect(lines.filter((line) => line === 'o'.repeat(999))).toHaveLength(80)
+  expect(lines).toHaveLength(82)
+})
+
 test.each([
   [
     'the last error of a JSON log',

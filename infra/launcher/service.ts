@@ -55,7 +55,10 @@ export function startService({ name, script, cwd, env, logFile, ...options }: Se
     stdio: ['pipe', 'pipe', 'pipe'],
     detached: true,
   })
-  for (const stream of [child.stdin, child.stdout, child.stderr]) stream.on('error', () => {}) // its exit is reported separately
+  // Its exit is reported separately.
+  child.stdin.on('error', () => {})
+  child.stdout.on('error', () => {})
+  child.stderr.on('error', () => {})
   const tails = [child.stdout, child.stderr].map((stream) => passLines(stream, log.write))
 
   const ended = (async () => {
@@ -135,7 +138,7 @@ function passLines(stream: Readable, take: (lines: Buffer) => void): () => Buffe
   }
   stream.on('data', (piece: Buffer) => {
     const text = Buffer.concat([begun, piece])
-    const end = text.length > tailBytes ? text.length : text.lastIndexOf('\n') + 1
+    const end = text.lastIndexOf('\n') + 1 || (text.length > tailBytes ? text.length : 0)
     if (end > 0) pass(text.subarray(0, end))
     begun = text.subarray(end)
   })

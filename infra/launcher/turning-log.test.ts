@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -50,6 +50,16 @@ test('it goes on where somebody removed the file', () => {
   rmSync(file)
   log.write('next\n')
   expect(linesOf(file)).toEqual(['next'])
+})
+
+test('a line without an end does not make it grow for ever, nor does a folder in the place of the older log', () => {
+  mkdirSync(`${file}.old`)
+  const log = openTurningLog(file, 100)
+  for (let n = 0; n < 100; n++) log.write('x'.repeat(10))
+  log.write('\n')
+  log.write('next\n')
+  expect(statSync(file).size).toBeLessThanOrEqual(310)
+  expect(linesOf(file).at(-1)).toBe('next')
 })
 
 test('a log that cannot be opened says so at the start', () => {

@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, openSync, renameSync, writeSync } from 'node:fs'
+import { closeSync, fstatSync, ftruncateSync, openSync, renameSync, writeSync } from 'node:fs'
 
 const BYTES_MAX = 10 * 1024 * 1024
 const LINE_FEED = 10
@@ -23,8 +23,9 @@ export function openTurningLog(file: string, bytesMax = BYTES_MAX): { write(piec
   function turn(): void {
     try {
       renameSync(file, `${file}.old`)
-    } catch {
-      // somebody removed it, or nothing can be changed there now
+    } catch (error) {
+      // Somebody removed it; or there is no way to keep what it holds, and then the bound counts for more.
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') ftruncateSync(descriptor)
     }
     try {
       const next = openSync(file, 'a', 0o600)
@@ -83,7 +84,8 @@ export function openTurningLog(file: string, bytesMax = BYTES_MAX): { write(piec
         const begun = isLineEnded ? 0 : bytes.indexOf(LINE_FEED) + 1
         write(bytes.subarray(0, begun))
         bytes = bytes.subarray(begun)
-        if (isLineEnded) turn()
+        // A line as long as a log is cut.
+        if (isLineEnded || size > 2 * bytesMax) turn()
       }
       write(bytes)
     },

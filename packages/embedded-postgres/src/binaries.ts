@@ -15,9 +15,9 @@ const COPY_PREFIX = 'platform-postgres-'
  * Finds the Postgres of this platform, in a place where `account` can execute it. If node_modules is out of its reach (a checkout
  * under /root), a copy in a temporary folder, which only root can write; its files are links where the disk is the same.
  *
- * Throws PostgresRefused if there is none for the platform, or no folder works.
+ * dataFolder: remembers the copy, for removeLeftCopy. Throws PostgresRefused if there is none for the platform, or no folder works.
  */
-export async function findBinaries(account: Account): Promise<Binaries> {
+export async function findBinaries(account: Account, dataFolder: string): Promise<Binaries> {
   const installed = await findInstalled()
   const inside = (folder: string, copy?: string) => ({
     initdb: join(folder, 'bin', 'initdb'),
@@ -33,7 +33,7 @@ export async function findBinaries(account: Account): Promise<Binaries> {
     )
 
   for (const parent of new Set([tmpdir(), '/tmp', '/var/tmp', '/var/lib', '/opt'])) {
-    const copy = await copyInto(parent, installed).catch(() => undefined)
+    const copy = await copyInto(parent, installed, dataFolder).catch(() => undefined)
     if (!copy) continue
     if (!tryVersion(inside(copy).postgres, account)) return inside(copy, copy)
     await rm(copy, { recursive: true, force: true })
@@ -44,11 +44,6 @@ export async function findBinaries(account: Account): Promise<Binaries> {
 }
 
 const noteIn = (dataFolder: string): string => join(dataFolder, 'copy')
-
-/** Remembers the copy in the data folder, for removeLeftCopy. */
-export async function noteCopy(dataFolder: string, { copy }: Binaries): Promise<void> {
-  if (copy) await writeFile(noteIn(dataFolder), copy, { mode: 0o600 })
-}
 
 export async function removeCopy(dataFolder: string, { copy }: Binaries): Promise<void> {
   if (!copy) return
@@ -84,9 +79,10 @@ function tryVersion(postgres: string, account: Account): string | undefined {
   return answer.status === 0 ? undefined : answer.stderr.trim() || `exit code ${answer.status}`
 }
 
-async function copyInto(parent: string, installed: string): Promise<string> {
+async function copyInto(parent: string, installed: string, dataFolder: string): Promise<string> {
   const copy = await mkdtemp(join(parent, COPY_PREFIX))
   try {
+    await writeFile(noteIn(dataFolder), copy, { mode: 0o600 })
     await cp(installed, copy, {
       recursive: true,
       verbatimSymlinks: true,

@@ -8,12 +8,12 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
-import postgres from 'postgres'
 import { chooseAccount } from './account.ts'
 import type { Account } from './account.ts'
-import { type Binaries, findBinaries, noteCopy, removeCopy, removeLeftCopy } from './binaries.ts'
+import { type Binaries, findBinaries, removeCopy, removeLeftCopy } from './binaries.ts'
 import { endServer, stopLeftoverServer } from './leftover-server.ts'
 import { PostgresRefused } from './postgres-refused.ts'
+import { fillStatusFiles, reserveFiles, WAL_FILES } from './reserved-files.ts'
 
 export type PostgresOptions = {
   /** Absolute. Holds `cluster/` and the superuser's password; created if missing. */
@@ -36,10 +36,11 @@ export type Postgres = {
   /** Resolves when the server ends, whether or not it was stopped. */
   ended: Promise<void>
   /**
-   * Lays out the files of the write-ahead log, 128 MB, which from then on are used again and again. Without space for a new one
-   * Postgres ends, whereas statements that need more space for their rows are merely refused (53100). Safe to repeat.
+   * Lays out the files that Postgres cannot go on without, some 130 MB the first time: of the write-ahead log, which are used again and
+   * again, and of what became of transactions, now and every ten minutes. Statements that need space for rows are merely refused
+   * (53100). Safe to repeat. Rejects if there is no space now.
    */
-  reserveWal(): Promise<void>
+  reserve(): Promise<void>
   /**
    * Ends open transactions, writes a checkpoint, ends; if that takes longer than patienceMs (10 s), without the checkpoint: nothing
    * is lost, but the next start takes longer. Safe to repeat.
@@ -49,8 +50,7 @@ export type Postgres = {
 
 const startTimeoutMs = 60_000
 const majorVersion = '18'
-/** Of 16 MB. A checkpoint begins once half of them are written, and makes them free again. */
-const WAL_FILES = 8
+const RESERVE_EVERY_MS = 600_000
 
 // For one machine and one platform: little memory, no unused helper processes.
 const settingsDefault = {
@@ -61,7 +61,7 @@ const settingsDefault = {
   wal_buffers: '1MB',
   work_mem: '4MB',
   maintenance_work_mem: '32MB',
-  // Equal, so that the files that reserveWal lays out stay; and a checkpoint is over before the last of them is written.
+  // Equal, so that the files that `reserve` lays out stay; and a checkpoint is over before the last of them is written.
   max_wal_size: `${WAL_FILES * 16}MB`,
   min_wal_size: `${WAL_FILES * 16}MB`,
   checkpoint_completion_target: '0.65',
@@ -103,14 +103,14 @@ export async function startPostgres(options: PostgresOptions): Promise<Postgres>
   await stopLeftoverServer(clusterFolder, log)
   if (options.port !== undefined) await refuseTakenPort(options.port)
   await removeLeftCopy(dataFolder)
-  const binaries = await findBinaries(account)
+  const binaries = await findBinaries(account, dataFolder)
   try {
-    await noteCopy(dataFolder, binaries)
     const password = await readPassword(dataFolder, account)
     await createCluster({ clusterFolder, dataFolder, binaries, account, isDurable, log })
+    if (isDurable) await fillStatusFiles(clusterFolder)
     const settings = { ...settingsDefault, ...(isDurable ? {} : settingsForgetful), ...options.settings }
     const { server, port } = await startServer({ clusterFolder, binaries, account, settings, port: options.port, log })
-    return supervise({ server, port, password, dataFolder, binaries })
+    return supervise({ server, port, password, dataFolder, account, binaries })
   } catch (error) {
     await removeCopy(dataFolder, binaries)
     throw error
@@ -122,12 +122,14 @@ function supervise({
   port,
   password,
   dataFolder,
+  account,
   binaries,
 }: {
   server: ChildProcess
   port: number
   password: string
   dataFolder: string
+  account: Account
   binaries: Binaries
 }): Postgres {
   const pid = server.pid!
@@ -138,33 +140,25 @@ function supervise({
   })()
   const url: Postgres['url'] = (database, role = { name: 'postgres', password }) =>
     `postgres://${encodeURIComponent(role.name)}:${encodeURIComponent(role.password)}@127.0.0.1:${port}/${encodeURIComponent(database)}`
+  const reserve = () => reserveFiles(url('postgres'), join(dataFolder, 'cluster'), account)
+  let reserving: NodeJS.Timeout | undefined
   return {
     port,
     pid,
     url,
     ended,
-    reserveWal: () => reserveWal(url('postgres')),
+    reserve() {
+      if (!reserving) {
+        // Where the disk is full already, what was laid out before lasts for a while.
+        reserving = setInterval(() => void reserve().catch(() => {}), RESERVE_EVERY_MS).unref()
+        void ended.then(() => clearInterval(reserving))
+      }
+      return reserve()
+    },
     async stop(patienceMs) {
       await endServer(pid, () => hasEnded(server), patienceMs)
       await ended
     },
-  }
-}
-
-async function reserveWal(adminUrl: string): Promise<void> {
-  const sql = postgres(adminUrl, { max: 1, onnotice: () => {} })
-  try {
-    const [found] = await sql<{ count: number }[]>`select count(*)::int as count from pg_ls_waldir() where size > 0`
-    if (!found || found.count >= WAL_FILES) return
-    for (let n = found.count; n < WAL_FILES; n++) {
-      // An empty file would not be ended.
-      await sql`select pg_logical_emit_message(false, 'reserve', '')`
-      await sql`select pg_switch_wal()`
-    }
-    // It keeps them under the names of files to come.
-    await sql`checkpoint`
-  } finally {
-    await sql.end({ timeout: 5 })
   }
 }
 

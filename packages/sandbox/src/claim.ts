@@ -34,6 +34,12 @@ function getOwnIdentity(): ProcessIdentity {
   return identity
 }
 
+/** Whether another running process has claimed a file. */
+export function isHeldByAnother(file: string): boolean {
+  const claimant = findClaimant(file)
+  return claimant !== undefined && claimant.pid !== process.pid
+}
+
 /** Writes this process into a file. Throws, naming the other process, if a running one has claimed it. */
 export function claim(file: string): void {
   const claimant = findClaimant(file)

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createBubblewrapSandbox } from './bubblewrap-sandbox.ts'
-import { claim, claimUsers, openJournal, type UserBlock } from './claim.ts'
+import { claim, claimUsers, isHeldByAnother, openJournal, type UserBlock } from './claim.ts'
 import { type ControlGroups, openControlGroups, removeControlGroups } from './control-groups.ts'
 import type { CpuTuning } from './cpu-priority.ts'
 import { parseEgressAllowance } from './egress-rules.ts'
@@ -54,6 +54,11 @@ const FUNCTIONS: SandboxUse = {
 const NETWORK_IDLE_MS = 60_000
 const isRoot = process.getuid?.() === 0
 
+const OWNER_FILE = 'owner.json'
+
+/** Whether the sandbox of a folder is another running process's. */
+export const isSandboxOfAnother = (folder: string): boolean => isHeldByAnother(join(folder, OWNER_FILE))
+
 /** A short id of a sandbox by its folder, for machine-wide names: namespaces and control groups. */
 export const idOf = (folder: string): string =>
   createHash('sha256').update(realpathSync(folder)).digest('hex').slice(0, 8)
@@ -68,7 +73,7 @@ export async function openSandbox(options: SandboxOptions): Promise<Sandbox> {
   const { folder, mode, egress = 'public', use = FUNCTIONS, onWarning = () => undefined } = options
   const allowances = (options.egressAllow ?? []).map(parseEgressAllowance)
   mkdirSync(folder, { recursive: true })
-  claim(join(folder, 'owner.json'))
+  claim(join(folder, OWNER_FILE))
   const id = idOf(folder)
   const journal = openJournal(join(folder, 'commands'))
   const groupsFile = join(folder, 'groups.json')

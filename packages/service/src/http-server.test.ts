@@ -201,6 +201,17 @@ test('what takes longer than it may is cut', async () => {
   expect(await cut).toBe('socket hang up')
 })
 
+test('a stop does not wait for a connection that has never sent a request, as browsers open ahead', async () => {
+  const { server } = await start()
+  const socket = connect(server.port, '127.0.0.1')
+  onTestFinished(() => void socket.destroy())
+  await once(socket, 'connect')
+  const closed = once(socket, 'close')
+  // The test would time out first.
+  await server.stop(600_000)
+  expect(await closed).toEqual([false])
+})
+
 test('what is not HTTP is answered between answers, and never in the middle of one', async () => {
   const server = await listen(
     (incoming, outgoing) => {

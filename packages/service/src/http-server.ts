@@ -58,6 +58,8 @@ const HELD_MS_MAX = 500
 /** Maximum time to wait for quiet on open connections, after the socket is closed. */
 const KEPT_OPEN_MS_MAX = 2_000
 const PAUSE_MS = 20
+/** How long a connection that has never sent a byte may still do so. */
+const SILENT_MS = 1_000
 /** A tick of the event loop this short had nothing to do, so what it saw of the queue of connections is still true. */
 const IDLE_TICK_MS = 0.1
 
@@ -228,11 +230,16 @@ export async function listen(
     refuseConnections: () => (closing ??= closeQuietly()),
     async stop(drainMs = 25_000) {
       await (closing ??= closeQuietly())
+      // Browsers connect ahead. To Node such a connection is busy with its first request.
+      const hush = setTimeout(() => {
+        for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
+      }, SILENT_MS)
       const cut = setTimeout(() => {
         server.closeAllConnections()
         for (const socket of upgraded) socket.destroy()
       }, drainMs)
       await ended
+      clearTimeout(hush)
       clearTimeout(cut)
     },
   }

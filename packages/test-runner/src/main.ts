@@ -2,8 +2,10 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import { describeMachine } from './machine.ts'
 import { readFromFolder, readQuarantine } from './quarantine.ts'
@@ -16,6 +18,7 @@ import { locateTestFile, repository, testedPackages } from './workspace.ts'
 
 /** Beyond this many, a change is broken and not unlucky. */
 const SECOND_RUNS_MAX = 10
+const ORPHANS_MS = 1_000
 const ALONE_FILE = '.test/alone.json'
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`)
@@ -29,7 +32,9 @@ async function run(command: string, args: readonly string[], cwd: string, env: N
   running = spawn(command, args, { cwd, env, stdio: ['ignore', 'inherit', 'inherit'] })
   const [code] = (await once(running, 'exit')) as [number | null]
   if (isInterrupted) {
-    removeTemporaryFolder()
+    // A Postgres that lost its owner takes a moment to end, and writes meanwhile.
+    await sleep(ORPHANS_MS)
+    await removeTemporaryFolder()
     process.exit(130)
   }
   return code ?? 1
@@ -43,9 +48,8 @@ function makeTemporaryFolder(): string {
   return folder
 }
 
-function removeTemporaryFolder(): void {
-  rmSync(temporary, { recursive: true, force: true, maxRetries: 10 })
-}
+// rmSync takes a file that another process removes meanwhile for the end of its work.
+const removeTemporaryFolder = (): Promise<void> => rm(temporary, { recursive: true, force: true, maxRetries: 10 })
 
 /** The members of turbo's summary of a run that are read here. */
 interface TurboSummary {
@@ -187,5 +191,5 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
 try {
   process.exitCode = await runTests(process.argv.slice(2))
 } finally {
-  removeTemporaryFolder()
+  await removeTemporaryFolder()
 }

@@ -13,6 +13,7 @@ import type { Checks } from '@platform/service/dependencies'
 import { createRequestRecord } from '@platform/service/request-record'
 import { openResources, type ResourceOverrides } from '@platform/service/service-resources'
 import { newId } from '@platform/runtime/new-id'
+import { isSandboxOfAnother } from '@platform/sandbox/open-sandbox'
 import { createSigner } from '@platform/runtime/seal'
 import { openBuilder } from '@platform/source-builder/open-builder'
 import type { Config } from './config.ts'
@@ -264,8 +265,9 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
       await guardedFetch.close()
       blobs.close()
       await resources.close()
-      // What the operator named stays for the next start.
-      if (config.FUNCTIONS_FOLDER === undefined)
+      // What the operator named stays for the next start, as does what another process has under the same port.
+      const isOurs = !['s', 'b'].some((name) => isSandboxOfAnother(join(functionsFolder, name)))
+      if (config.FUNCTIONS_FOLDER === undefined && isOurs)
         await rm(functionsFolder, { recursive: true, force: true, maxRetries: 5 })
     },
   }

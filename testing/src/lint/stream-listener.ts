@@ -1,7 +1,8 @@
-import { type Call, type Creation, nameOf, type Node, type RuleContext } from './syntax.ts'
+import { type Call, type Creation, type Member, nameOf, type Node, type RuleContext } from './syntax.ts'
 
 /** What gives a stream, by the last part of its name. */
-const makers = /(?:^|\.)(?:create(?:Read|Write)Stream|createConnection)$/
+const makers =
+  /(?:^|\.)(?:create(?:Read|Write)Stream|createConnection|connect|create(?:Gzip|Gunzip|Brotli\w+|Deflate\w*|Inflate\w*))$/
 const classes = /(?:^|\.)(?:Readable|Writable|Duplex|Transform|PassThrough|Socket)$/
 
 const message =
@@ -25,6 +26,8 @@ const isPiped = ({ parent }: Node & { parent: Node | null }): boolean =>
 /** Refuses a stream of which nobody hears its errors. */
 export const streamListener = {
   create(context: RuleContext) {
+    /** By the name of a child's stdin: where it is used first, and whether anything hears its errors. */
+    const inputs = new Map<string, { node: Member; isHeard: boolean }>()
     const check = (node: Call | Creation): void => {
       const { parent } = node
       const uses: Node[] =
@@ -41,6 +44,16 @@ export const streamListener = {
       },
       NewExpression(node: Creation) {
         if (classes.test(nameOf(node.callee) ?? '')) check(node)
+      },
+      // What a program is told: it may have ended, or not listen.
+      MemberExpression(node: Member) {
+        const name = nameOf(node)
+        if (!name?.endsWith('.stdin') || name === 'process.stdin') return
+        const told = inputs.get(name) ?? { node, isHeard: false }
+        inputs.set(name, { node: told.node, isHeard: told.isHeard || isHeard(node) })
+      },
+      'Program:exit'() {
+        for (const { node, isHeard: isAnyHeard } of inputs.values()) if (!isAnyHeard) context.report({ node, message })
       },
     }
   },

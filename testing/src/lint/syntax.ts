@@ -2,7 +2,7 @@
 export type Node =
   | Identifier
   | { type: 'Literal'; value: unknown; parent: Node | null }
-  | { type: 'MemberExpression'; object: Node; property: Node; computed: boolean; parent: Node | null }
+  | Member
   | Call
   | Creation
   | Binary
@@ -13,6 +13,14 @@ export type Node =
 interface Identifier {
   type: 'Identifier'
   name: string
+  parent: Node | null
+}
+
+export interface Member {
+  type: 'MemberExpression'
+  object: Node
+  property: Node
+  computed: boolean
   parent: Node | null
 }
 
