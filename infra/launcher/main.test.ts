@@ -184,7 +184,8 @@ describe('a start that works', { timeout: STARTS_MS }, () => {
     await expect
       .poll(() => measure().anonymous / 1024 ** 2, { timeout: RESTS_MS, interval: 1000, message: seen })
       .toBeLessThan((bound - npm) * 1.1)
-    console.log(`After a ${name} start, without npm:\n${describeMemory(measure())}`)
+    // Unlike what goes to the console it is shown when all is well, too.
+    process.stdout.write(`After a ${name} start, without npm:\n${describeMemory(measure())}\n`)
   }
 
   test('tells programs what they need, stays within its bounds of memory, keeps everything over kill -9, brings an older console up to date, stops without a trace, takes its clients along to other ports, and says in its summary that Functions have no walls where it was told so', async () => {
