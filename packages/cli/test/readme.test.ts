@@ -59,7 +59,8 @@ describe('README.md', unless(obstacle), () => {
       const shell = await openShellSession(name, folder, { PLATFORM_API_URL: server.apiUrl })
       onTestFinished(async () => {
         await shell.close()
-        await rm(folder, { recursive: true })
+        // What runs in a shell that was hung up takes a moment to end.
+        await rm(folder, { recursive: true, maxRetries: 10, retryDelay: 100 })
       })
       const approve = (printed: string) => {
         const [, completeUrl = '', userCode = ''] = /^Open (\S+)\nand approve the code (\S+)\n/m.exec(printed) ?? []
