@@ -81,7 +81,7 @@ describe('docs/api-by-curl.md', unless(obstacle), () => {
       const shell = await openShellSession(name, folder)
       onTestFinished(async () => {
         await shell.close()
-        await rm(folder, { recursive: true })
+        await rm(folder, { recursive: true, maxRetries: 10, retryDelay: 100 })
       })
       const person = await platform.person()
       const readme = '# What the reader has in the folder\n'
