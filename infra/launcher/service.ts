@@ -62,7 +62,7 @@ export function startService({ name, script, cwd, env, logFile, ...options }: Se
   const tails = [child.stdout, child.stderr].map((stream) => passLines(stream, log.write))
 
   const ended = (async () => {
-    const printed = once(child, 'close')
+    const printed = once(child, 'close').catch(() => {}) // it could not be started
     const how = await waitForEnd(child)
     killGroup(child)
     await Promise.race([printed, sleep(lastLinesMs, undefined, { ref: false })])
