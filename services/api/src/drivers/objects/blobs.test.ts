@@ -86,6 +86,12 @@ describe.each(Object.entries(drivers))('blobs on the driver %s', (driver, urlOf)
     }
   })
 
+  test('are removed without complaint from a place where none was ever written', async () => {
+    const empty = await openBlobs(await urlOf())
+    onTestFinished(() => empty.close())
+    await expect(empty.remove([randomUUID()])).resolves.toBeUndefined()
+  })
+
   test('are removed, and again without complaint', async () => {
     const ids = [randomUUID(), randomUUID()]
     for (const id of ids) await blobs.write(id, chunksOf(Buffer.from('x')), 1)

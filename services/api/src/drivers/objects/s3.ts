@@ -172,6 +172,8 @@ export function openS3({ bucket, endpoint, region, credentials }: S3Options): Bl
           )
           if (Errors[0]) throw new Error(`${Errors.length} blobs were not removed: ${Errors[0].Code}`)
         } catch (error) {
+          // The first write creates it, and small objects are written elsewhere.
+          if (error instanceof Error && error.name === 'NoSuchBucket') return
           throw failed(error)
         }
       }
