@@ -53,7 +53,7 @@ test('an installer that succeeds is announced by one line and prints nothing, an
   expect(run('echo', 'ran')).toEqual({ status: 0, stdout: 'ran\n', stderr: '' })
 })
 
-test('what an installer prints can be read while it works', async () => {
+test('a person can read what an installer prints while it works', async () => {
   await installWith(`echo halfway; cp node_modules/.installing/log seen; ${INSTALLS}`)
   expect(run('cat', 'seen').stdout).toBe('halfway\n')
 })

@@ -26,7 +26,7 @@ test.each(Object.entries(services))(
   },
 )
 
-test('what stores objects waits until their store answers', () => {
+test('the API, the worker and the edge wait until the store of objects answers', () => {
   for (const name of ['api', 'worker', 'edge'])
     expect(services[name]?.depends_on).toMatchObject({
       objects: { condition: 'service_healthy' },

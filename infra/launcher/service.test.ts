@@ -29,16 +29,17 @@ test('a line on stderr stands beside the lines on stdout, however those are cut 
   const script = join(folder, 'script.mjs')
   writeFileSync(
     script,
-    `import { writeSync } from 'node:fs'
+    `import { readFileSync, writeSync } from 'node:fs'
+    const linesOfStderr = () => readFileSync(process.argv[2], 'utf8').split('a line of stderr').length - 1
     const text = ('o'.repeat(999) + '\\n').repeat(80)
-    for (const [from, to] of [[0, 500], [500, 66_536], [66_536]]) {
+    for (const [n, [from, to]] of [[0, 500], [500, 66_536], [66_536]].entries()) {
       for (let at = from; at < (to ?? text.length);) at += writeSync(1, text.slice(at, to))
-      await new Promise((resolve) => setTimeout(resolve, 50))
       if (to) console.error('a line of stderr')
+      while (to && linesOfStderr() <= n) await new Promise(setImmediate)
     }`,
   )
   const logFile = join(folder, 'service.log')
-  await startService({ name: 'service', script, arguments: [], cwd: folder, env: {}, logFile }).ended
+  await startService({ name: 'service', script, arguments: [logFile], cwd: folder, env: {}, logFile }).ended
   const lines = readFileSync(logFile, 'utf8').trimEnd().split('\n')
   expect(lines.filter((line) => line === 'a line of stderr')).toHaveLength(2)
   expect(lines.filter((line) => line === 'o'.repeat(999))).toHaveLength(80)

@@ -36,7 +36,7 @@ test('at the second turn the older log goes', () => {
   )
 })
 
-test('what an earlier start wrote counts, and only the owner may read a log', () => {
+test('a log counts what an earlier start wrote, and only its owner may read it', () => {
   writeFileSync(file, `${'x'.repeat(99)}\n`, { mode: 0o600 })
   const log = openTurningLog(file, 100)
   log.write('next\n')

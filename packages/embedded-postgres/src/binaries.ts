@@ -13,9 +13,9 @@ const COPY_PREFIX = 'platform-postgres-'
 
 /**
  * Finds the Postgres of this platform, in a place where `account` can execute it. If node_modules is out of its reach (a checkout
- * under /root), a copy in a temporary folder, which only root can write; its files are links where the disk is the same.
+ * under /root), it makes a copy in a temporary folder, which only root can write; its files are links where the disk is the same.
  *
- * dataFolder: remembers the copy, for removeLeftCopy. Throws PostgresRefused if there is none for the platform, or no folder works.
+ * dataFolder: gets a note of the copy, for removeLeftCopy. Throws PostgresRefused if there is none for the platform, or no folder works.
  */
 export async function findBinaries(account: Account, dataFolder: string): Promise<Binaries> {
   const installed = await findInstalled()

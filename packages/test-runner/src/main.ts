@@ -29,15 +29,18 @@ let running: ChildProcess | undefined
 let isInterrupted = false
 
 async function run(command: string, args: readonly string[], cwd: string, env: NodeJS.ProcessEnv): Promise<number> {
+  if (isInterrupted) await endInterrupted()
   running = spawn(command, args, { cwd, env, stdio: ['ignore', 'inherit', 'inherit'] })
   const [code] = (await once(running, 'exit')) as [number | null]
-  if (isInterrupted) {
-    // A Postgres that lost its owner takes a moment to end, and writes meanwhile.
-    await sleep(ORPHANS_MS)
-    await removeTemporaryFolder()
-    process.exit(130)
-  }
+  if (isInterrupted) await endInterrupted()
   return code ?? 1
+}
+
+async function endInterrupted(): Promise<never> {
+  // A Postgres that lost its owner takes a moment to end, and writes meanwhile.
+  await sleep(ORPHANS_MS)
+  await removeTemporaryFolder()
+  process.exit(130)
 }
 
 function makeTemporaryFolder(): string {

@@ -86,7 +86,7 @@ describe.each(Object.entries(drivers))('blobs on the driver %s', (driver, urlOf)
     }
   })
 
-  test('are removed without complaint from a place where none was ever written', async () => {
+  test('a driver removes blobs without complaint from a place where none was ever written', async () => {
     const empty = await openBlobs(await urlOf())
     onTestFinished(() => empty.close())
     await expect(empty.remove([randomUUID()])).resolves.toBeUndefined()

@@ -259,7 +259,7 @@ test('a long log goes a thousand lines at a time, and its deployment with the la
   expect(batches.map(({ lines }) => lines)).toEqual([500, 1_000, 1_000])
 })
 
-test('of several workers one deletes at a time, and a deployment that is locked waits for the next run', async () => {
+test('one of several workers deletes at a time, and a deployment that is locked waits for the next run', async () => {
   const owner = await newOwner(platform)
   const made: Deployed['id'][] = []
   for (let n = 0; n < 120; n++) made.push((await newDeployment(platform, owner, { status: 'FAILED' })).id)

@@ -306,7 +306,7 @@ describe('months whose events are gone', () => {
     return new Date(`${begin.toISOString().slice(0, 10)}${time}`)
   }
 
-  test('have the same sums as before, and lists and exports answer with what is kept', async () => {
+  test('a month whose events are gone has the same sums as before, and lists and exports answer with what is kept', async () => {
     const kept = [event(month(13, 1, 'T00:00:00.000Z')), event(month(2, 3))]
     const gone = [event(month(14, 20, 'T10:40:00.000Z')), event(month(14, 5)), event(month(15, 7))]
     await storeEvents(platform, [...kept, ...gone])
@@ -341,7 +341,7 @@ describe('months whose events are gone', () => {
     expect(await pageOf({ requestId: gone[0]?.id ?? '' })).toEqual({ items: [], total: 0, nextCursor: null })
   })
 
-  test('count by whole hours, where a span cuts one', async () => {
+  test('a month whose events are gone counts by whole hours, where a span cuts one', async () => {
     await storeEvents(platform, [event(month(16, 20, 'T10:40:00.000Z')), event(month(16, 20, 'T11:10:00.000Z'))])
     const requests = async (from: string, to: string) =>
       (await summaryOf({ from: month(16, 20, from).toISOString(), to: month(16, 20, to).toISOString() })).summary
@@ -352,7 +352,7 @@ describe('months whose events are gone', () => {
     expect(await requests('T10:50:00.000Z', 'T10:50:00.000Z')).toBe(0)
   })
 
-  test('are not searched for events, however many hours their sums have', async () => {
+  test('a list does not search months whose events are gone, however many hours their sums have', async () => {
     const hours = Array.from({ length: 500 }, (_, n) => event(new Date(month(17, 2).getTime() + n * HOUR_MS)))
     await storeEvents(platform, [...hours, event(month(2, 3))])
     await keepUsageMonths(platform.api, 13)
