@@ -5,7 +5,7 @@ import { base32 } from 'oslo/encoding'
 import { generateHOTP } from 'oslo/otp'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { addSessions } from '../../../test/crowded-account.ts'
-import { holdNoon } from '../../../test/hold-noon.ts'
+import { holdNoon } from '../../../test/hold-hour.ts'
 import { words } from '../../../test/page-words.ts'
 import {
   claimsOf,

@@ -13,7 +13,7 @@ import { scopeList, weightiestOf } from '../consents/scope-list.ts'
 import { type Application, type Connection, cutOff, disconnectApplication, listApplications } from './applications.ts'
 
 /** Further applications are folded away. */
-const SHOWN_MAX = 8
+const SHOWN_MAX = 7
 /** The scopes that a folded application shows. */
 const SCOPES_SHOWN = 3
 
