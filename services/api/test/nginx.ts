@@ -14,10 +14,15 @@ interface Site {
   upstreams: readonly number[]
 }
 
-const configurationOf = ({ port, upstreams }: Site): string => `
+const configurationOf = ({ port, upstreams }: Site, leftOut: ReadonlySet<number>): string => `
   upstream site_${port} {
     least_conn;
-    ${upstreams.map((each) => `server 127.0.0.1:${each} max_fails=1 fail_timeout=${FAIL_TIMEOUT_MS / 1_000}s;`).join('\n')}
+    ${upstreams
+      .map(
+        (each) =>
+          `server 127.0.0.1:${each} max_fails=1 fail_timeout=${FAIL_TIMEOUT_MS / 1_000}s${leftOut.has(each) ? ' down' : ''};`,
+      )
+      .join('\n')}
     keepalive 32;
   }
   server {
@@ -25,15 +30,27 @@ const configurationOf = ({ port, upstreams }: Site): string => `
     location / { proxy_pass http://site_${port}; }
   }`
 
-/** nginx as infra/proxy/nginx.conf configures it, before these ports; it ends with the test. Returns what reads its log of errors. */
-export async function startNginx(sites: readonly Site[]): Promise<() => Promise<string>> {
+export interface Nginx {
+  /** Returns its log of errors. */
+  readErrors(): Promise<string>
+  /** Sends no more requests to a port, and returns once those that come are sent elsewhere; those under way go on. */
+  leaveOut(port: number): Promise<void>
+  /** Sends requests to a port again that was left out. */
+  takeIn(port: number): Promise<void>
+}
+
+/** nginx as infra/proxy/nginx.conf configures it, before these ports; it ends with the test. */
+export async function startNginx(sites: readonly Site[]): Promise<Nginx> {
   const folder = await mkdtemp(join(tmpdir(), 'platform-nginx-'))
   const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
     (name) => `${name}_temp_path ${folder}/${name};`,
   )
-  await writeFile(
-    join(folder, 'nginx.conf'),
-    `daemon off;
+  const file = join(folder, 'nginx.conf')
+  const leftOut = new Set<number>()
+  const configure = () =>
+    writeFile(
+      file,
+      `daemon off;
     pid ${folder}/nginx.pid;
     error_log ${folder}/error.log;
     events {}
@@ -47,10 +64,11 @@ export async function startNginx(sites: readonly Site[]): Promise<() => Promise<
       proxy_request_buffering off;
       proxy_buffering off;
       client_max_body_size 0;
-      ${sites.map(configurationOf).join('\n')}
+      ${sites.map((site) => configurationOf(site, leftOut)).join('\n')}
     }`,
-  )
-  const child = spawn('nginx', ['-p', folder, '-c', join(folder, 'nginx.conf')], { stdio: 'ignore' })
+    )
+  await configure()
+  const child = spawn('nginx', ['-p', folder, '-c', file], { stdio: 'ignore' })
   onTestFinished(async () => {
     child.kill('SIGTERM')
     if (child.exitCode === null) await once(child, 'exit')
@@ -63,5 +81,28 @@ export async function startNginx(sites: readonly Site[]): Promise<() => Promise<
     return ((await stat(join(folder, 'nginx.pid')).catch(() => undefined))?.size ?? 0) > 0
   }
   await expect.poll(isListening).toBe(true)
-  return readErrors
+
+  /** Resolves once its new workers have taken over from those of before, which finish what is under way. */
+  async function reload(): Promise<void> {
+    const workers = async () =>
+      (await readFile(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8')).trim().split(' ')
+    const before = await workers()
+    const takesRequests = async (pid: string) => {
+      const title = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
+      return title !== '' && !title.includes('shutting down')
+    }
+    await configure()
+    child.kill('SIGHUP')
+    await expect.poll(async () => (await Promise.all(before.map(takesRequests))).includes(true)).toBe(false)
+  }
+  return {
+    readErrors,
+    async leaveOut(port) {
+      leftOut.add(port)
+      await reload()
+    },
+    async takeIn(port) {
+      if (leftOut.delete(port)) await reload()
+    },
+  }
 }

@@ -71,7 +71,7 @@ async function startTwo() {
   }
   const processes = [await start(0), await start(1)]
   return {
-    readErrors: await startNginx([{ port, upstreams: ports }]),
+    readErrors: (await startNginx([{ port, upstreams: ports }])).readErrors,
     deps,
     port,
     applicationOf,

@@ -50,6 +50,7 @@ test.for(isDrill ? ways : ways.slice(-1))(
       const after = await upgrade.start(role, place, programs)
       running.set(role, after)
       await after.untilServing()
+      await before.leaveOut()
       before.child.kill('SIGTERM')
       await before.untilClosed()
       // It has the held request, and waits for it.

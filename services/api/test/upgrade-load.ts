@@ -82,6 +82,8 @@ export async function openLoad(
     headers: {
       host: new URL(site === 'idp' ? idpUrl : apiUrl).host,
       ...headers,
+      // A connection that is kept could be closed, while nginx reads its configuration again, under a request on its way.
+      connection: 'close',
       'x-forwarded-for': newAddress(),
     },
   })

@@ -67,7 +67,7 @@ export async function openUpgrade() {
   const newPorts = async () => [await freePort(), await freePort(), await freePort()] as const
   const [ofApi, ofIdp, ofEdge] = await Promise.all([newPorts(), newPorts(), newPorts()])
   const places = { api: ofApi, idp: ofIdp, edge: ofEdge, worker: undefined }
-  const readErrors = await startNginx([ofApi, ofIdp, ofEdge].map(([port, ...upstreams]) => ({ port, upstreams })))
+  const nginx = await startNginx([ofApi, ofIdp, ofEdge].map(([port, ...upstreams]) => ({ port, upstreams })))
   const [apiUrl, idpUrl] = [`http://localhost:${ofApi[0]}`, `http://localhost:${ofIdp[0]}`]
   const objectsDomain = `objects.localhost:${ofEdge[0]}`
   const masterKeys = `test:${randomBytes(32).toString('base64')}`
@@ -124,9 +124,15 @@ export async function openUpgrade() {
     service.child.stdout.setEncoding('utf8').on('data', (lines: string) => void logs.push(`${name}: ${lines}`))
     const health = `http://127.0.0.1:${variables['HEALTH_PORT']}`
     await untilStatus(`${health}/ready`, 200)
+    const port = places[role]?.[place + 1]
+    if (port !== undefined) await nginx.takeIn(port)
     return {
       ...service,
       name,
+      /** Has nginx send it nothing more, where it is of a release: until 0.19.0 a stop may reset a request on a kept connection. */
+      async leaveOut() {
+        if (port !== undefined && programs.release) await nginx.leaveOut(port)
+      },
       isRunning: () => service.child.exitCode === null && service.child.signalCode === null,
       /** Until nginx has sent it a request: before that the other one must not stop. */
       async untilServing() {
@@ -137,7 +143,6 @@ export async function openUpgrade() {
       },
       /** Until its port is closed: what it goes on with began before. */
       async untilClosed() {
-        const port = places[role]?.[place + 1]
         if (port !== undefined) await expect.poll(() => refusesConnections(port)).toBe(true)
       },
     }
@@ -150,7 +155,7 @@ export async function openUpgrade() {
     ports: { api: ofApi[0], idp: ofIdp[0], edge: ofEdge[0] },
     start,
     /** What the processes logged, and nginx. */
-    readLogs: async () => [...logs, await readErrors()].join('\n').slice(-20_000),
+    readLogs: async () => [...logs, await nginx.readErrors()].join('\n').slice(-20_000),
     /** Has the release's own command make users and clients, and with that the schema of its identity provider. */
     async apply(programs: Programs, wanted: object) {
       const variables = await variablesOf('idp', 0, programs)
