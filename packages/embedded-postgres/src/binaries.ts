@@ -15,7 +15,8 @@ const COPY_PREFIX = 'platform-postgres-'
  * Finds the Postgres of this platform, in a place where `account` can execute it. If node_modules is out of its reach (a checkout
  * under /root), it makes a copy in a temporary folder, which only root can write; its files are links where the disk is the same.
  *
- * dataFolder: gets a note of the copy, for removeLeftCopy. Throws PostgresRefused if there is none for the platform, or no folder works.
+ * dataFolder: a note there names the copy, so that removeLeftCopy finds it. Throws PostgresRefused if no Postgres is installed for this
+ * platform, or if the account can execute it in no folder.
  */
 export async function findBinaries(account: Account, dataFolder: string): Promise<Binaries> {
   const installed = await findInstalled()

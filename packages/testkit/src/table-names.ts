@@ -1,8 +1,8 @@
 import postgres from 'postgres'
 
 /**
- * The tables of a database, sorted by name; those of other schemas than public with their schema. Partitions are part of their
- * parent.
+ * Returns the names of a database's tables, sorted. A table outside of the schema public has its schema before its name. Partitions
+ * are left out: they belong to their parent.
  */
 export async function tableNames(databaseUrl: string): Promise<string[]> {
   const sql = postgres(databaseUrl, { max: 1, onnotice: () => {} })

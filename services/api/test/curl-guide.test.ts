@@ -28,8 +28,8 @@ function matcherOf(promise: string): RegExp {
 }
 
 /**
- * Writes the addresses of a platform in place of those of `npm start`, and names of their own in place of those that a platform has
- * once. Throws if the blocks do not have all addresses, or have others.
+ * Replaces the addresses of `npm start` by those of a platform, and adds a suffix to the names that only one application or bucket of
+ * a platform can have. Throws if the blocks lack one of the addresses, or have another.
  */
 function blocksAt({ apiUrl, idpUrl, edgeUrl }: TestPlatform, suffix: string): typeof blocks {
   const ports = new Map(Object.entries({ 4000: apiUrl, 4001: idpUrl, 4002: edgeUrl }))

@@ -129,7 +129,7 @@ export async function openUpgrade() {
     return {
       ...service,
       name,
-      /** Has nginx send it nothing more, where it is of a release: until 0.19.0 a stop may reset a request on a kept connection. */
+      /** Has nginx send nothing more to a process of an earlier release: a stop of 0.19.0 may reset a request on a kept connection. */
       async leaveOut() {
         if (port !== undefined && programs.release) await nginx.leaveOut(port)
       },

@@ -168,8 +168,8 @@ export function openUsageRecorder(deps: { db: Db; logger: Logger }): UsageRecord
 }
 
 /**
- * Creates the partitions of this UTC month and of the next, and drops those of months that ended `keptMonths` ago; 0 keeps them.
- * The sums of their events stay (D125). Safe to repeat.
+ * Creates the partitions of this UTC month and of the next, and drops those of months that ended `keptMonths` months ago or earlier.
+ * With 0 it drops none. The sums of their events stay (D125). Safe to repeat.
  */
 export async function keepUsageMonths(deps: { db: Db; now: () => Date }, keptMonths: number): Promise<void> {
   if (keptMonths === 0) return makePartitionsAhead(deps, 'ai_usage_events')
