@@ -209,7 +209,7 @@ test('a connection that a transaction holds stays open, however long nothing is 
   expect(after).toBe(before)
 })
 
-test('a pool uses the connection next that was used last, so the others become idle', async () => {
+test('a pool uses next the connection that was used last, so the others become idle', async () => {
   const { db } = await open(4)
   const backend = async () => (await db.execute<{ pid: number }>(sql`select pg_backend_pid() as pid`))[0]?.pid
   const atOnce = await Promise.all([backend(), backend(), backend(), backend()])

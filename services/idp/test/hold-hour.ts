@@ -10,5 +10,5 @@ export function holdHour(idp: TestIdp, hour: number): void {
   idp.advance(DAY_MS - ((idp.now().getTime() + DAY_MS - hour * HOUR_MS) % DAY_MS))
 }
 
-/** A few hours later it is the same day still. */
+/** Stops the clock at noon, so that a few hours later it is still the same day. */
 export const holdNoon = (idp: TestIdp): void => holdHour(idp, 12)

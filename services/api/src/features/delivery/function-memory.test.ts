@@ -62,7 +62,7 @@ async function settled(read: () => number | Promise<number>): Promise<void> {
     const now = await read()
     times = now > 0 && now === before ? times + 1 : 0
     before = now
-    if (times < 3) throw new Error('It still changes')
+    if (times < 3) throw new Error(`It still changes or is 0: ${now}`)
   }, patience)
 }
 
