@@ -39,10 +39,14 @@ const scopes: Table<readonly string[]> = [
 const onlyFor: Table<'user' | 'function'> = [
   [/^POST \/organizations$/, 'user'],
   [/\/api-keys/, 'user'],
-  [/\/ai-gateway\/(provider-keys|policies|budgets|usage)/, 'user'],
+  [/\/ai-gateway\/provider-keys/, 'user'],
+  [/^(PUT|DELETE) .*\/ai-gateway\/(policies|budgets)/, 'user'],
   [/^POST \/sticky-sessions\/urls$/, 'function'],
 ]
 const tokenOf = { user: 'a user-backed token', function: 'a token of a Function' }
+
+/** D121: what an API key reads of the organization that its application stands in; elsewhere no path of an organization is a key's. */
+const partsForKeys: Table<true> = [[/^GET .*\/ai-gateway\/(policies|budgets|usage)/, true]]
 
 /** wire.md, roles: what a MEMBER may not. */
 const notForMembers: Table<true> = [
@@ -108,7 +112,8 @@ function reach(operation: Operation, asker: Asker, { thing, on }: Reference, who
       return asker.of === whose ? 'done' : denied
     case 'organization':
       // wire.md, roles: no path of an organization is a key's, not even of its own; as a filter it is in reach.
-      return operation.method === 'GET' && on === 'query' && asker.organization === whose ? 'done' : denied
+      if (asker.organization !== whose) return denied
+      return (operation.method === 'GET' && on === 'query') || rowOf(partsForKeys, operation) ? 'done' : denied
     case 'child':
       return asker.of === whose ? 'done' : missing(thing.title)
   }
@@ -159,6 +164,11 @@ export function expectedAnswer(
   const reached = reach(operation, asker, first.reference, first.whose)
   if (reached !== 'done') return reached
   for (const { reference, whose } of below) {
+    if (asker.kind !== 'user' && reference.thing.rank === 'application') {
+      const reachedBelow = reach(operation, asker, reference, whose)
+      if (reachedBelow !== 'done') return reachedBelow
+      continue
+    }
     // D9: another environment is denied to a Function, there or not.
     const isOther = reference.thing.title === 'Environment' && (whose !== first.whose || isOfPreview(asker))
     if (asker.kind === 'function' && isOther) return denied

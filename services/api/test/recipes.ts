@@ -311,7 +311,7 @@ const recipes: Record<string, Recipe> = {
   // What they allow is more than any other request here wants.
   setAiPolicy: { body: ({ applicationId }) => ({ applicationId, maxOutputTokens: 1_000_000 }) },
   deleteAiPolicy: { query: ({ applicationId = '' }) => ({ applicationId }) },
-  summarizeAiUsage: { query: ({ applicationId = '' }) => ({ applicationId }) },
+  summarizeAiUsage: { query: ({ applicationId = '' }) => ({ applicationId }), filters: ['requestId'] },
   listAiUsageRequests: { query: ({ applicationId = '' }) => ({ applicationId }), filters: ['requestId'] },
   exportAiUsage: { query: ({ applicationId = '' }) => ({ applicationId }), filters: ['requestId'] },
   replaceAiBudgets: { body: () => ({ budgets: [{ maxRequests: 1_000_000 }] }) },

@@ -1,5 +1,6 @@
 import type { z } from '@hono/zod-openapi'
 import { type FieldFailure, ValidationFailed } from '@platform/errors/api-error'
+import { nearestName } from './nearest-name.ts'
 
 /** Members whose values never appear in an answer (D14). */
 const secretNames = new Set(['value', 'secret', 'client_secret', 'password', 'token'])
@@ -57,10 +58,17 @@ function expectation(issue: Issue): unknown {
       return issue.values
     case 'unrecognized_keys':
       return 'no such member'
+    case 'invalid_union':
+      return issue.errors.length === 0 ? issue.message : typesOf(issue.errors)
     default:
       return issue.message
   }
 }
+
+/** What the branches of a union expect, if a value fits none of them. */
+const typesOf = (branches: readonly (readonly Issue[])[]): unknown[] => [
+  ...new Set(branches.flat().flatMap((issue) => expectation(issue))),
+]
 
 const pointer = (path: readonly PropertyKey[]): string =>
   path.map((part) => `/${String(part).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')
@@ -86,11 +94,44 @@ function failure(input: unknown, path: readonly PropertyKey[], issue: Issue, mes
 }
 
 function failures(input: unknown, issue: Issue): FieldFailure[] {
+  if (issue.code === 'invalid_union' && issue.errors.length > 0)
+    return [failure(input, issue.path, issue, `${issue.message}: expected ${typesOf(issue.errors).join(' or ')}`)]
   if (issue.code !== 'unrecognized_keys') {
     const isMissing = issue.code === 'invalid_type' && valueAt(input, issue.path) === undefined
     return [failure(input, issue.path, issue, isMissing ? 'Required' : issue.message)]
   }
   return issue.keys.map((key) => failure(input, [...issue.path, key], issue, 'Unknown member'))
+}
+
+/** How deep a value fits a schema: at a wrong type or option it stops fitting; whatever else is wrong is wrong within it. */
+const depthOf = ({ code, path }: Issue): number =>
+  code === 'invalid_type' || code === 'invalid_value' || code === 'invalid_union' ? path.length : path.length + 1
+const depthOfAll = (issues: readonly Issue[]): number =>
+  issues.reduce((depth, issue) => Math.max(depth, depthOf(issue)), 0)
+
+/**
+ * Replaces the issue of a union, which has no path of its own, by those of the branch that the value fits best: the branch that it
+ * fits most deeply, and of those the one with the fewest issues. An issue of a value that fits no branch at all stays.
+ */
+function issuesOfBranch(issue: Issue): Issue[] {
+  if (issue.code !== 'invalid_union') return [issue]
+  const branches = issue.errors.map((branch) => branch.flatMap(issuesOfBranch))
+  const [best = []] = branches.toSorted((a, b) => depthOfAll(b) - depthOfAll(a) || a.length - b.length)
+  if (depthOfAll(best) === 0) return [issue]
+  return best.map((inner) => ({ ...inner, path: [...issue.path, ...inner.path] }))
+}
+
+/** The failures of a query with unknown names. Each says which known name was probably meant or, if none is near, which there are. */
+function unknownNames(
+  query: unknown,
+  issue: Extract<Issue, { code: 'unrecognized_keys' }>,
+  known: readonly string[],
+): FieldFailure[] {
+  return issue.keys.map((name) => {
+    const nearest = nearestName(name, known)
+    const hint = nearest === undefined ? `expected one of ${known.join(', ')}` : `did you mean ${nearest}?`
+    return { ...failure(query, [name], issue, `Unknown parameter, ${hint}`), expected: known }
+  })
 }
 
 /** Parses input, or throws the 422 with one entry per failing field (A §7 Validation failure, D14). */
@@ -103,8 +144,14 @@ export function parseInput<S extends z.ZodType>(
   if (parsed.success) return parsed.data
   // One entry per field (A §7): the first failure is enough.
   const byField = new Map<string, FieldFailure>()
-  for (const fieldFailure of parsed.error.issues.flatMap((issue) => failures(input, issue)))
-    if (!byField.has(fieldFailure.property)) byField.set(fieldFailure.property, fieldFailure)
+  for (const issue of parsed.error.issues.flatMap(issuesOfBranch)) {
+    const fieldFailures =
+      on === 'query' && issue.code === 'unrecognized_keys'
+        ? unknownNames(input, issue, Object.keys((schema as unknown as z.ZodObject).shape))
+        : failures(input, issue)
+    for (const fieldFailure of fieldFailures)
+      if (!byField.has(fieldFailure.property)) byField.set(fieldFailure.property, fieldFailure)
+  }
   const isSecret = secretBodies.has(schema)
   const [first, ...rest] = Array.from(byField.values(), (failed) =>
     isSecret && failed.found !== null ? { ...failed, found: REDACTED } : failed,

@@ -64,17 +64,32 @@ const targetOf = ({ organizationId, applicationId, userId, period }: BudgetTarge
   isAllowance: false,
 })
 
-/** Lists an organization's budgets with the amounts spent and held, and the operator's allowance if it has one (D90, D111). */
-export async function listBudgets(deps: BudgetDeps, { id }: Pick<Organization, 'id'>): Promise<ShownBudget[]> {
+/**
+ * Lists an organization's budgets with the amounts spent and held, and the operator's allowance if it has one (D90, D111).
+ *
+ * applicationId: lists only budgets that name this application; null: all.
+ */
+export async function listBudgets(
+  deps: BudgetDeps,
+  id: string,
+  applicationId: string | null = null,
+): Promise<ShownBudget[]> {
   const { db, now, ai } = deps
   const time = now()
   const [rows, hasAllowance] = await Promise.all([
     db
       .select()
       .from(aiBudgets)
-      .where(eq(aiBudgets.organizationId, id))
+      .where(
+        and(
+          eq(aiBudgets.organizationId, id),
+          applicationId === null ? undefined : eq(aiBudgets.applicationId, applicationId),
+        ),
+      )
       .orderBy(asc(aiBudgets.createdAt), asc(aiBudgets.id)),
-    ai.catalog.freeCostNanos === null ? false : isEntitled(deps, id).then((entitled) => !entitled),
+    ai.catalog.freeCostNanos === null || applicationId !== null
+      ? false
+      : isEntitled(deps, id).then((entitled) => !entitled),
   ])
   const allowance = hasAllowance ? allowanceTarget(id) : undefined
   const targets = [...rows.map((row): BudgetTarget => targetOf(row)), ...(allowance ? [allowance] : [])]
@@ -171,7 +186,7 @@ export async function replaceBudgets(
       )
   })
   logger.info({ organizationId, userId: by.userId, budgets: budgets.length }, 'AI budgets replaced')
-  return listBudgets(deps, organization)
+  return listBudgets(deps, organizationId)
 }
 
 /** Throws for a budget of an application or a user that the organization does not have. */

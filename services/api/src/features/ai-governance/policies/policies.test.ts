@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { type MockUpstream, startMockUpstream } from '@platform/testing/mock-ai-upstream'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
+import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type AiAnswer, askAi, usageEventOf } from '../../../../test/ai-asks.ts'
 import { aiKeys, chatOf, mockModel, mockProvider, newEntitledOwner } from '../../../../test/ai-providers.ts'
 import { newKey, newOwner, type Owner } from '../../../../test/scenario.ts'
 import { setBudgets } from '../../../../test/ai-budgets.ts'
 import { setMember } from '../../organizations/members.ts'
+import { aiPolicies } from '../table.ts'
 
 let mock: MockUpstream
 let platform: TestPlatform
@@ -133,6 +135,7 @@ describe('a policy', () => {
     [{ maxOutputTokens: 1.5 }],
     [{ allowedModels: 'first' }],
     [{ allowedModels: ['a\0b'] }],
+    [{ unknownModel: [] }],
     [{ allowedModels: Array.from({ length: 1_001 }, () => 'x') }],
     [{ requireZdr: null }],
     [{ applicationId: 'x' }],
@@ -142,6 +145,73 @@ describe('a policy', () => {
   ])('is refused as %j', async (policy) => {
     expect((await put(policy)).status).toBe(422)
     expect((await get()).body).toBeNull()
+  })
+
+  test.each([
+    [{ allowedModels: ['first', 'openai/*'] }, '/allowedModels/1', 'openai/*'],
+    [{ allowedModels: ['*'] }, '/allowedModels/0', '*'],
+    [{ allowedProviders: ['open*ai'] }, '/allowedProviders/0', 'open*ai'],
+  ])('is refused with a pattern among its ids, and the place of it is named: %j', async (policy, property, found) => {
+    const expected = 'Expected a whole id, without *'
+    expect(await put(policy)).toMatchObject({
+      status: 422,
+      body: { on: 'body', property, found, message: `${property}: ${expected}`, expected },
+    })
+    expect((await get()).body).toBeNull()
+  })
+
+  test('tells which of its models nobody offers, in every answer, and can be sent back with them', async () => {
+    const allowedModels = ['frist', 'first', 'local/echo', 'openai/gpt-0', 'keyless']
+    const unknownModels = ['frist', 'openai/gpt-0']
+    const { body } = await put({ allowedModels })
+    expect(body).toMatchObject({ allowedModels, unknownModels })
+    expect((await get()).body).toEqual(body)
+    expect(await put({ ...(body as object), unknownModels: 'whatever' })).toMatchObject({
+      status: 200,
+      body: { allowedModels, unknownModels },
+    })
+    for (const policy of [{}, { allowedModels: [] }, { allowedModels: ['first'], allowedProviders: ['nobody'] }])
+      expect((await put(policy)).body).toMatchObject({ unknownModels: [] })
+  })
+
+  test('with a pattern that an earlier release stored is still answered', async () => {
+    await put({ allowedModels: ['first'] })
+    await platform.api.db
+      .update(aiPolicies)
+      .set({ allowedModels: ['openai/*'] })
+      .where(eq(aiPolicies.organizationId, owner.organizationId))
+    expect(await get()).toMatchObject({
+      status: 200,
+      body: { allowedModels: ['openai/*'], unknownModels: ['openai/*'] },
+    })
+  })
+
+  test('of its own application is what a key reads, and none that a key changes', async () => {
+    const { applicationId, organizationId } = owner
+    const { token } = await newKey(platform, owner, ['network:ai_gateway:policies'])
+    await put({ maxOutputTokens: 10 })
+    expect(await get(undefined, token)).toMatchObject({ status: 200, body: null })
+    await put({ applicationId, maxOutputTokens: 20 })
+    for (const named of [undefined, applicationId])
+      expect((await get(named, token)).body).toMatchObject({ applicationId, organizationId, maxOutputTokens: 20 })
+
+    const stranger = await newOwner(platform)
+    const second = await newOwner(platform, owner.person)
+    for (const other of [stranger, second]) {
+      const denied = { status: 403, body: { error: 'Access denied' } }
+      expect(await get(other.applicationId, token)).toMatchObject(denied)
+      expect(await platform.call(token, `GET ${pathOf(other)}`)).toMatchObject(denied)
+    }
+    expect(await get(randomUUID(), token)).toMatchObject({ status: 404, body: { error: 'Application not found' } })
+    expect(await platform.call(token, `GET ${pathOf({ organizationId: randomUUID() })}`)).toMatchObject({
+      status: 404,
+      body: { error: 'Organization not found' },
+    })
+    const refused = { status: 403, body: { error: 'This operation needs a user-backed token' } }
+    expect(await put({ applicationId }, token)).toMatchObject(refused)
+    expect(await platform.call(token, `DELETE ${pathOf(owner)}?applicationId=${applicationId}`)).toMatchObject(refused)
+    const without = await newKey(platform, owner, ['network:ai_gateway:usage'])
+    expect((await get(undefined, without.token)).status).toBe(403)
   })
 
   test('is set by owners and admins, and of applications of the organization', async () => {
@@ -154,8 +224,6 @@ describe('a policy', () => {
       expect((await put({ applicationId })).status).toBe(404)
       expect((await get(applicationId)).status).toBe(404)
     }
-    const key = await newKey(platform, owner, ['network:ai_gateway:policies'])
-    expect((await get(undefined, key.token)).status).toBe(403)
     expect((await get(undefined, other.token)).status).toBe(404)
   })
 })

@@ -8,8 +8,13 @@ import type { Deps, UserActor } from '../../../deps.ts'
 import type { Organization } from '../../organizations/reach.ts'
 import { aiPolicies } from '../table.ts'
 
-/** A policy as stored and shown. */
+/** A policy as stored. */
 type PolicyRow = typeof aiPolicies.$inferSelect
+
+interface ShownPolicy extends PolicyRow {
+  /** Ids of `allowedModels` that the catalog does not have: misspelt ones, and those that the operator took out. */
+  unknownModels: string[]
+}
 
 /** What the calls of an organization, or of one application, may do. */
 export type PolicyRules = Pick<
@@ -23,14 +28,19 @@ const isOf = (organizationId: string, applicationId: string | null) =>
     applicationId === null ? isNull(aiPolicies.applicationId) : eq(aiPolicies.applicationId, applicationId),
   )
 
+const shownPolicy = ({ ai: { catalog } }: Pick<Deps, 'ai'>, row: PolicyRow): ShownPolicy => ({
+  ...row,
+  unknownModels: row.allowedModels?.filter((model) => !catalog.models.has(model)) ?? [],
+})
+
 /** Returns the organization's own policy or, with an application, the application's; undefined if there is none. */
 export async function findPolicy(
-  { db }: Pick<Deps, 'db'>,
-  { id: organizationId }: Pick<Organization, 'id'>,
+  deps: Pick<Deps, 'db' | 'ai'>,
+  organizationId: string,
   applicationId: string | null,
-): Promise<PolicyRow | undefined> {
-  const [row] = await db.select().from(aiPolicies).where(isOf(organizationId, applicationId))
-  return row
+): Promise<ShownPolicy | undefined> {
+  const [row] = await deps.db.select().from(aiPolicies).where(isOf(organizationId, applicationId))
+  return row && shownPolicy(deps, row)
 }
 
 /**
@@ -38,12 +48,13 @@ export async function findPolicy(
  * Safe to repeat.
  */
 export async function setPolicy(
-  { db, now, logger }: Pick<Deps, 'db' | 'now' | 'logger'>,
+  deps: Pick<Deps, 'db' | 'now' | 'logger' | 'ai'>,
   by: UserActor,
   { id: organizationId }: Pick<Organization, 'id'>,
   applicationId: string | null,
   policy: PolicyRules,
-): Promise<PolicyRow> {
+): Promise<ShownPolicy> {
+  const { db, now, logger } = deps
   const time = now()
   const replaced = { ...policy, updatedAt: time }
   const rows = await db
@@ -52,7 +63,7 @@ export async function setPolicy(
     .onConflictDoUpdate({ target: [aiPolicies.organizationId, aiPolicies.applicationId], set: replaced })
     .returning()
   logger.info({ organizationId, applicationId, userId: by.userId }, 'AI policy set')
-  return one(rows)
+  return shownPolicy(deps, one(rows))
 }
 
 /** Removes a policy, and with it all its limits. Logs the change. Throws NotFound. */

@@ -43,8 +43,11 @@ const columns = [
   'updatedAt',
 ] as const satisfies readonly (keyof ShownEvent)[]
 
-/** What spreadsheets treat as the start of a formula, also after spaces, and its full-width forms. */
-const FORMULA = /^ *[=+\-@\t\r\n＝＋－＠]/
+/**
+ * What spreadsheets treat as the start of a formula, and its full-width forms; also after blanks and characters that cannot be seen,
+ * which they may strip.
+ */
+const FORMULA = /^[\s\p{C}\p{Z}\p{Default_Ignorable_Code_Point}]*[=+\-@\t\r\n＝＋－＠]/u
 
 /** Formats a cell (RFC 4180). A text that a spreadsheet would execute gets an apostrophe in front. */
 function cellOf(value: ShownEvent[keyof ShownEvent]): string {

@@ -27,8 +27,6 @@ export interface EventFilters extends UsageFilters {
   from?: Date | undefined
   /** Exclusive end. */
   to?: Date | undefined
-  requestId?: string | undefined
-  callerEndUserId?: string | undefined
 }
 
 const rangeOf = ({ from, to }: EventFilters, now: Date) => ({
@@ -39,21 +37,12 @@ const rangeOf = ({ from, to }: EventFilters, now: Date) => ({
 
 /** SQL: the conditions on events, including their time. */
 function passing(filters: EventFilters, now: Date): SQL {
-  const { requestId, callerEndUserId } = filters
-  const conditions = [
-    eventsPassing(filters),
-    (filters.from !== undefined || filters.to !== undefined) && startedIn(rangeOf(filters, now)),
-    requestId !== undefined && sql`id = ${requestId}::uuid`,
-    callerEndUserId !== undefined && sql`caller_end_user_id = ${callerEndUserId}`,
-  ]
-  return sql.join(
-    conditions.filter((condition) => condition !== false),
-    sql` and `,
-  )
+  const isOfAllTime = filters.from === undefined && filters.to === undefined
+  return isOfAllTime ? eventsPassing(filters) : sql`${eventsPassing(filters)} and ${startedIn(rangeOf(filters, now))}`
 }
 
 /** True if an index leads directly to the events. */
-const isDirect = ({ requestId, callerEndUserId }: EventFilters): boolean =>
+const isDirect = ({ requestId, callerEndUserId }: UsageFilters): boolean =>
   requestId !== undefined || callerEndUserId !== undefined
 
 /** The part of the range whose events are kept. */

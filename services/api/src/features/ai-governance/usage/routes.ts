@@ -1,10 +1,9 @@
 import { z } from '@hono/zod-openapi'
-import type { Deps, UserActor } from '../../../deps.ts'
+import type { Actor, Deps } from '../../../deps.ts'
 import { csvFile, endpoint } from '../../../http/endpoint.ts'
 import { id, instant, pathId, shown, text } from '../../../http/fields.ts'
 import { cursorPage, cursorQuery } from '../../../http/pages.ts'
-import { reachMembership } from '../../organizations/reach.ts'
-import { requireApplication } from '../own-application.ts'
+import { reachReadable } from '../reach.ts'
 import { eventsPage } from './events-page.ts'
 import { exportEvents } from './export-events.ts'
 import { summarizeUsage } from './summary.ts'
@@ -16,7 +15,7 @@ const scope = 'network:ai_gateway:usage'
 const EVENTS_MAX = 500
 const kept = 'Calls are kept for 13 months, unless the operator chose another time; their totals in the summary stay.'
 const seenBy =
-  'With the role MEMBER you see your own calls; OWNER and ADMIN see all, including those of API keys and Functions.'
+  'With the role MEMBER you see your own calls; OWNER and ADMIN see all, including those of API keys and Functions. An API key sees all calls of its own application. Unknown query parameters are refused with 422.'
 
 const amount = z.number().int().min(0)
 const count = (example: number) => amount.openapi({ example })
@@ -114,13 +113,10 @@ const Event = z
   .openapi('AiUsageEvent')
 
 const ofOrganization = { id: pathId('Organization') }
-const span = {
+const filters = {
   from: instant.optional().openapi({ description: 'Start of the period, inclusive.' }),
   to: instant.optional().openapi({ description: 'End of the period, exclusive.' }),
   applicationId: id.optional().openapi({ description: 'Calls of this application.' }),
-}
-const filters = {
-  ...span,
   model: text(255).optional().openapi({
     description: 'Calls served by this model; `unknown` for calls that no model served.',
     example: 'openai/gpt-5',
@@ -139,34 +135,36 @@ const filters = {
     .openapi({ description: 'Calls for this end user of yours (`X-End-User-Id`).', example: 'customer-17' }),
 }
 
-/** The usage that a caller may see: all of an organization, or only their own with the role MEMBER (D90). */
+/** The usage that a caller may see: all of an organization or application, or only their own with the role MEMBER (D90, D121). */
 interface Reached {
   organizationId: string
+  applicationId: string | undefined
   userId: string | undefined
 }
 
 async function reachUsage(call: {
   deps: Pick<Deps, 'db'>
-  actor: UserActor
+  actor: Actor
   params: { id: string }
   query: { applicationId?: string | undefined }
 }): Promise<Reached> {
-  const { organization, role } = await reachMembership(call, call.params.id)
-  await requireApplication(call.deps, organization.id, call.query.applicationId ?? null)
-  return { organizationId: organization.id, userId: role === 'MEMBER' ? call.actor.userId : undefined }
-}
-
-/** Restricts the filters to what the caller may see; null: nothing. */
-function within<F extends { authenticatedUserId?: string | undefined }>(
-  { organizationId, userId }: Reached,
-  { authenticatedUserId, ...filters }: F,
-): (Omit<F, 'authenticatedUserId'> & UsageFilters) | null {
-  if (userId !== undefined && authenticatedUserId !== undefined && authenticatedUserId !== userId) return null
-  return { ...filters, organizationId, userId: userId ?? authenticatedUserId }
+  const { actor } = call
+  const { organizationId, applicationId, role } = await reachReadable(call, call.query.applicationId)
+  const userId = role === 'MEMBER' && actor.kind === 'user' ? actor.userId : undefined
+  return { organizationId, applicationId: applicationId ?? undefined, userId }
 }
 
 /** The id of no event: usage that may not be seen looks like usage that does not exist. */
 const NOTHING = '00000000-0000-0000-0000-000000000000'
+
+/** Restricts the filters to what the caller may see. */
+function within<F extends { authenticatedUserId?: string | undefined; applicationId?: string | undefined }>(
+  { userId, ...reached }: Reached,
+  { authenticatedUserId, ...filters }: F,
+): Omit<F, 'authenticatedUserId'> & UsageFilters {
+  const isHidden = userId !== undefined && authenticatedUserId !== undefined && authenticatedUserId !== userId
+  return { ...filters, ...reached, userId: userId ?? authenticatedUserId, ...(isHidden && { requestId: NOTHING }) }
+}
 
 export const aiUsageEndpoints = [
   endpoint({
@@ -175,19 +173,20 @@ export const aiUsageEndpoints = [
     spec,
     tag,
     summary: 'Summarize AI usage',
-    description: `Exact totals of the calls that started in the period, by default the last 30 days: overall, by model, provider and user, and by UTC hour or day. ${seenBy}`,
-    actor: 'user',
+    description: `Exact totals of the calls that started in the period, by default the last 30 days: overall, by model, provider and user, and by UTC hour or day. All filters must match. With \`status\`, \`requestId\` or \`callerEndUserId\` a summary is made of single calls, so the period must not reach back to calls that are no longer kept, and more than a million matching calls are refused with 400. ${seenBy}`,
+    actor: 'any',
     scope,
     params: ofOrganization,
-    query: z.object({
-      ...span,
+    query: z.strictObject({
+      ...filters,
       interval: z.enum(['hour', 'day']).default('day').openapi({ description: 'Interval of the series.' }),
     }),
     reach: reachUsage,
     returns: [200, Summary],
     fails: [400],
-    handle: ({ deps, target, query: { applicationId, ...span } }) =>
-      summarizeUsage(deps, { ...target, applicationId }, span),
+    handle({ deps, target, query: { from, to, interval, ...filters } }) {
+      return summarizeUsage(deps, within(target, filters), { from, to, interval })
+    },
   }),
   endpoint({
     operation: 'listAiUsageRequests',
@@ -196,15 +195,14 @@ export const aiUsageEndpoints = [
     tag,
     summary: 'List AI requests',
     description: `Newest first. All filters must match. A page holds at most 1 MiB, which may be fewer items than \`limit\`. ${kept} ${seenBy}`,
-    actor: 'user',
+    actor: 'any',
     scope,
     params: ofOrganization,
-    query: z.object({ ...cursorQuery(EVENTS_MAX), ...filters }),
+    query: z.strictObject({ ...cursorQuery(EVENTS_MAX), ...filters }),
     reach: reachUsage,
     returns: [200, cursorPage(Event)],
     fails: [400],
-    handle: ({ deps, target, query: filters }) =>
-      eventsPage(deps, within(target, filters) ?? { ...target, limit: 1, requestId: NOTHING }),
+    handle: ({ deps, target, query: filters }) => eventsPage(deps, within(target, filters)),
   }),
   endpoint({
     operation: 'exportAiUsage',
@@ -213,14 +211,13 @@ export const aiUsageEndpoints = [
     tag,
     summary: 'Export AI requests',
     description: `Every matching request as CSV, newest first, with the fields of the list in snake_case. Text that a spreadsheet would take for a formula is prefixed with an apostrophe. If the export fails midway, the connection is closed. ${kept} ${seenBy}`,
-    actor: 'user',
+    actor: 'any',
     scope,
     params: ofOrganization,
-    query: z.object(filters),
+    query: z.strictObject(filters),
     reach: reachUsage,
     returns: [200, csvFile],
     headersFor: () => ({ 'content-disposition': 'attachment; filename="ai-usage.csv"' }),
-    handle: ({ deps, target, query: filters }) =>
-      exportEvents(deps, within(target, filters) ?? { ...target, requestId: NOTHING }),
+    handle: ({ deps, target, query: filters }) => exportEvents(deps, within(target, filters)),
   }),
 ]

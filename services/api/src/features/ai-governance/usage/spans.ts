@@ -2,7 +2,7 @@ const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
 /** A span of time in milliseconds: `from` inclusive, `to` exclusive. */
-interface Range {
+export interface Range {
   from: number
   to: number
 }
@@ -32,10 +32,11 @@ function cut({ from, to }: Range, ms: number): { whole: Range; rest: Range[] } {
  * Splits a span so that the fewest rows are read: whole days, whole hours around them, and events of less than an hour at each
  * end. Leaves out empty segments.
  *
- * finest: `hour` if a row must not extend beyond an hour.
+ * largest: `hour` if a row must not extend beyond an hour, `events` if sums cannot be used.
  */
-export function segmentsOf(range: Range, finest: 'day' | 'hour' = 'day'): Segment[] {
-  const days = finest === 'hour' ? { whole: { from: range.from, to: range.from }, rest: [range] } : cut(range, DAY_MS)
+export function segmentsOf(range: Range, largest: Segment['of'] = 'day'): Segment[] {
+  if (largest === 'events') return range.from < range.to ? [{ of: 'events', ...range }] : []
+  const days = largest === 'hour' ? { whole: { from: range.from, to: range.from }, rest: [range] } : cut(range, DAY_MS)
   const hours = days.rest.map((rest) => cut(rest, HOUR_MS))
   return [
     { of: 'day' as const, ...days.whole },

@@ -1,13 +1,16 @@
 import { BadRequest } from '@platform/errors/api-error'
 import { sql } from 'drizzle-orm'
 import type { Deps } from '../../../deps.ts'
-import { beginningsOf, endOfDay, segmentsOf, wholeHoursBefore } from './spans.ts'
-import { firstEventMs, type UsageFilters, usageIn } from './usage-rows.ts'
+import { beginningsOf, endOfDay, type Range, segmentsOf, wholeHoursBefore } from './spans.ts'
+import { countEvents } from './find-events.ts'
+import { firstEventMs, needsEvents, requestsOf, type UsageFilters, usageIn } from './usage-rows.ts'
 
 const DAY_MS = 86_400_000
 const SPAN_MS_DEFAULT = 30 * DAY_MS
 const ROWS_MAX = 100
 const POINTS_MAX = 2_500
+/** Maximum number of events that one summary reads, which takes Postgres about two seconds. */
+const EVENTS_MAX = 1_000_000
 /** The label for everything beyond the first hundred. */
 const OTHER = 'other'
 /** The label for calls by keys and Functions. */
@@ -75,28 +78,57 @@ const figuresOf = (row: SummedRow | undefined): Figures => {
 /** Values of `grouping(model, provider, user_id)` by kind of row: a bit for each column that it is not grouped by. */
 const kinds = { all: 7, byModel: 3, byProvider: 5, byUser: 6 } as const
 
+/** Throws BadRequest if the events of a span are too many to be read, or if some of them are no longer kept. */
+async function requireReadable(
+  deps: Pick<Deps, 'db' | 'now'>,
+  filters: UsageFilters,
+  range: Range,
+  firstMs: number,
+): Promise<void> {
+  const only = 'With status, requestId or callerEndUserId'
+  if (range.from < firstMs) {
+    const past = wholeHoursBefore(firstMs, { from: range.from, to: Math.min(range.to, firstMs) })
+    const [deleted] = await deps.db.execute<{ count: number }>(sql`
+      select coalesce(sum(${requestsOf(filters.status)}), 0)::float8 as count from (${usageIn(segmentsOf(past), filters)}) used`)
+    if (deleted && deleted.count > 0)
+      throw new BadRequest(
+        `${only}, the period cannot begin before ${new Date(firstMs).toISOString()}: older calls are deleted`,
+      )
+  }
+  const span = { from: new Date(range.from), to: new Date(range.to) }
+  if ((await countEvents(deps, { ...filters, ...span })) > EVENTS_MAX)
+    throw new BadRequest(`${only}, a summary holds at most ${EVENTS_MAX} calls: narrow the period`)
+}
+
 /**
  * Sums up the usage of an organization: exact at both ends, yet reading only its sums by day and hour and less than two hours of
- * events. Where the events of a cut hour are no longer kept, that hour counts as a whole.
+ * events. Where the events of a cut hour are no longer kept, that hour counts as a whole. With filters that sums cannot answer, it
+ * reads up to a million events.
  *
- * from, to: `from ≤ startedAt < to`; the last 30 days by default. Throws BadRequest for a span with too many intervals.
+ * from, to: `from ≤ startedAt < to`; the last 30 days by default. Throws BadRequest for a span with too many intervals, too many
+ * events to read, or events to read that are no longer kept.
  */
 export async function summarizeUsage(
-  { db, now }: Pick<Deps, 'db' | 'now'>,
+  deps: Pick<Deps, 'db' | 'now'>,
   filters: UsageFilters,
   span: { from?: Date | undefined; to?: Date | undefined; interval: 'hour' | 'day' },
 ): Promise<UsageSummary> {
+  const { db, now } = deps
   const time = now()
   // Nothing has started later, so the current day counts as whole.
   const to = span.to?.getTime() ?? endOfDay(time)
   // There are no events before 1970, and no year 0 in Postgres.
   const from = span.from?.getTime() ?? Math.max(0, Math.min(to, time.getTime()) - SPAN_MS_DEFAULT)
-  const range = wholeHoursBefore(await firstEventMs({ db }), { from, to })
+  const isOfEvents = needsEvents(filters)
+  const firstMs = await firstEventMs({ db })
+  const range = isOfEvents ? { from, to } : wholeHoursBefore(firstMs, { from, to })
   const points = beginningsOf({ from, to: Math.min(to, Math.max(from, time.getTime())) }, span.interval)
   if (points.length > POINTS_MAX)
     throw new BadRequest(`The span has more than ${POINTS_MAX} intervals: ask for days, or for less time`)
+  if (isOfEvents) await requireReadable(deps, filters, range, firstMs)
+  const segments = (largest: 'day' | 'hour') => segmentsOf(range, isOfEvents ? 'events' : largest)
   const groups = db.execute<SummedRow & { kind: number; isOther: boolean; label: string | null }>(sql`
-    with used as materialized (${usageIn(segmentsOf(range), filters)}),
+    with used as materialized (${usageIn(segments('day'), filters)}),
     grouped as (
       select grouping(model, provider, user_id) as kind, coalesce(model, provider, user_id) as label, sum(requests) as requests,
         sum(successes) as successes, sum(errors) as errors, sum(input_tokens) as input_tokens, sum(output_tokens) as output_tokens,
@@ -110,7 +142,7 @@ export async function summarizeUsage(
     from ranked group by 1, 2, 3 order by min(place)`)
   const series = db.execute<SummedRow & { at: string }>(sql`
     select extract(epoch from date_trunc(${span.interval}, at, 'UTC'))::float8 * 1000 as at, ${summed}
-    from (${usageIn(segmentsOf(range, span.interval), filters)}) used group by 1`)
+    from (${usageIn(segments(span.interval), filters)}) used group by 1`)
   const [rows, told] = await Promise.all([groups, series])
   const breakdown = (kind: number): BreakdownRow[] =>
     rows

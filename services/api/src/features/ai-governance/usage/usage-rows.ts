@@ -15,7 +15,7 @@ export const SLACK_MS = 1_000
 export const statuses = ['pending', 'success', 'error', 'cancelled'] as const
 export type EventStatus = (typeof statuses)[number]
 
-/** Filters of usage besides its time, as far as sums distinguish it. */
+/** Filters of usage besides its time. */
 export interface UsageFilters {
   organizationId: string
   applicationId?: string | undefined
@@ -25,39 +25,45 @@ export interface UsageFilters {
   model?: string | undefined
   provider?: string | undefined
   status?: EventStatus | undefined
+  requestId?: string | undefined
+  callerEndUserId?: string | undefined
 }
 
 const instantOf = (ms: number): SQL => sql`${new Date(ms).toISOString()}::timestamptz`
 
+const and = (conditions: readonly (SQL | false)[]): SQL =>
+  sql.join(
+    conditions.filter((condition) => condition !== false),
+    sql` and `,
+  )
+
+/** True for filters that only events can answer: sums count calls by status, but not tokens and costs by status. */
+export const needsEvents = ({ status, requestId, callerEndUserId }: UsageFilters): boolean =>
+  status !== undefined || requestId !== undefined || callerEndUserId !== undefined
+
 /** SQL: the filters for which sums have columns. */
-function sumsPassing({ organizationId, applicationId, userId, model, provider }: UsageFilters): SQL {
-  const conditions = [
+const sumsPassing = ({ organizationId, applicationId, userId, model, provider }: UsageFilters): SQL =>
+  and([
     sql`organization_id = ${organizationId}::uuid`,
     applicationId !== undefined && sql`application_id = ${applicationId}::uuid`,
     userId !== undefined && sql`user_id = ${userId}`,
     model !== undefined && sql`model = ${model}`,
     provider !== undefined && sql`provider = ${provider}`,
-  ]
-  return sql.join(
-    conditions.filter((condition) => condition !== false),
-    sql` and `,
-  )
-}
+  ])
 
-/** SQL: the same for events, including their status. */
-export function eventsPassing({ organizationId, applicationId, userId, model, provider, status }: UsageFilters): SQL {
-  const conditions = [
+/** SQL: all filters, for events. */
+export function eventsPassing({ requestId, callerEndUserId, status, ...filters }: UsageFilters): SQL {
+  const { organizationId, applicationId, userId, model, provider } = filters
+  return and([
     sql`organization_id = ${organizationId}::uuid`,
     applicationId !== undefined && sql`application_id = ${applicationId}::uuid`,
     userId !== undefined && sql`authenticated_user_id = ${userId}`,
     model !== undefined && sql`coalesce(model_served, 'unknown') = ${model}`,
     provider !== undefined && sql`coalesce(provider, 'unknown') = ${provider}`,
     status !== undefined && sql`status = ${status}`,
-  ]
-  return sql.join(
-    conditions.filter((condition) => condition !== false),
-    sql` and `,
-  )
+    requestId !== undefined && sql`id = ${requestId}::uuid`,
+    callerEndUserId !== undefined && sql`caller_end_user_id = ${callerEndUserId}`,
+  ])
 }
 
 /** Returns the lowest id of a time; there are none before 1970. */
@@ -88,7 +94,7 @@ const partOf = (segment: Segment, filters: UsageFilters): SQL =>
         (status = 'error')::int as errors, (status = 'cancelled')::int as cancelled,
         input_tokens + cache_read_tokens + cache_write_tokens + input_audio_tokens as input_tokens,
         output_tokens + reasoning_tokens + output_audio_tokens as output_tokens, latency_ms, billable_cost_nanos
-      from ${aiUsageEvents} where ${eventsPassing({ ...filters, status: undefined })} and ${startedIn(segment)}`
+      from ${aiUsageEvents} where ${eventsPassing(filters)} and ${startedIn(segment)}`
     : sql`
       select at, user_id, model, provider, requests, successes, errors, cancelled, input_tokens, output_tokens, latency_ms,
         billable_cost_nanos
@@ -96,8 +102,8 @@ const partOf = (segment: Segment, filters: UsageFilters): SQL =>
         and at >= ${instantOf(segment.from)} and at < ${instantOf(segment.to)}`
 
 /**
- * SQL: the usage of some segments, as rows with `at`, `user_id`, `model`, `provider` and figures that add up. Does not filter by
- * status: use `requestsOf` to count one.
+ * SQL: the usage of some segments, as rows with `at`, `user_id`, `model`, `provider` and figures that add up. Sums are filtered by
+ * their columns alone, and hold all statuses: `requestsOf` counts one.
  */
 export function usageIn(segments: readonly Segment[], filters: UsageFilters): SQL {
   const parts = segments.length > 0 ? segments : [{ of: 'hour' as const, from: 0, to: 0 }]

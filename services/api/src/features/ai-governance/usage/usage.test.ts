@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { sentStatements } from '@platform/testkit/sent-statements'
 import { everyScope, startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { eq, sql } from 'drizzle-orm'
@@ -6,7 +7,7 @@ import { newKey, newOwner, type Owner } from '../../../../test/scenario.ts'
 import { storeEvents, usageEvent } from '../../../../test/usage-events.ts'
 import { setMember } from '../../organizations/members.ts'
 import { keepUsageMonths, type UsageEvent } from '../record-usage.ts'
-import { aiUsageEvents } from '../table.ts'
+import { aiUsageEvents, aiUsageSums } from '../table.ts'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
@@ -60,8 +61,21 @@ const summaryOf = async (query: Record<string, string> = {}, token?: string) => 
   if (status !== 200) throw new Error(text)
   return body as Summary
 }
+interface Item {
+  id: string
+  status: string
+  modelServed: string | null
+  provider: string | null
+  authenticatedUserId: string | null
+  inputTokens: number
+  outputTokens: number
+  billableCostMicros: number
+  latencyMs: number
+  startedAt: string
+  [name: string]: unknown
+}
 interface Page {
-  items: { id: string; status: string; [name: string]: unknown }[]
+  items: Item[]
   total: number
   nextCursor: string | null
 }
@@ -70,6 +84,59 @@ const pageOf = async (query: Record<string, string> = {}, token?: string) => {
   if (status !== 200) throw new Error(text)
   return body as Page
 }
+
+/** All items of a list, page by page. */
+async function itemsOf(query: Record<string, string>, token: string): Promise<Item[]> {
+  const items: Item[] = []
+  let cursor: string | null | undefined
+  do {
+    const page: Page = await pageOf({ ...query, limit: '25', ...(cursor != null && { cursor }) }, token)
+    items.push(...page.items)
+    cursor = page.nextCursor
+  } while (cursor !== null)
+  return items
+}
+
+/** What a summary of these events holds. */
+function summed(items: readonly Item[]) {
+  const sumOf = (some: readonly Item[], figure: 'inputTokens' | 'outputTokens' | 'billableCostMicros' | 'latencyMs') =>
+    some.reduce((sum, item) => sum + item[figure], 0)
+  const figuresOf = (some: readonly Item[]) => {
+    const [inputTokens, outputTokens] = [sumOf(some, 'inputTokens'), sumOf(some, 'outputTokens')]
+    return {
+      requestCount: some.length,
+      successCount: some.filter(({ status }) => status === 'success').length,
+      errorCount: some.filter(({ status }) => status === 'error').length,
+      inputTokens,
+      outputTokens,
+      totalTokens: inputTokens + outputTokens,
+      billableCostMicros: sumOf(some, 'billableCostMicros'),
+    }
+  }
+  const breakdown = (labelOf: (item: Item) => string) =>
+    Map.groupBy(items, labelOf)
+      .entries()
+      .map(([label, some]): BreakdownRow => {
+        const { requestCount, totalTokens, inputTokens, outputTokens, billableCostMicros } = figuresOf(some)
+        const tokens = { tokens: totalTokens, inputTokens, outputTokens }
+        return { label, requests: requestCount, ...tokens, costMicros: billableCostMicros }
+      })
+      .toArray()
+      .toSorted(byLabel)
+  const averageMs = items.length === 0 ? 0 : Math.round(sumOf(items, 'latencyMs') / items.length)
+  return {
+    summary: { ...figuresOf(items), avgLatencyMs: averageMs },
+    byModel: breakdown(({ modelServed }) => modelServed ?? 'unknown'),
+    byProvider: breakdown(({ provider }) => provider ?? 'unknown'),
+    byUser: breakdown(({ authenticatedUserId }) => authenticatedUserId ?? 'none'),
+    series: Map.groupBy(items, ({ startedAt }) => `${startedAt.slice(0, 10)}T00:00:00.000Z`)
+      .entries()
+      .map(([at, some]) => ({ at, ...figuresOf(some) }))
+      .toArray()
+      .toSorted((a, b) => (a.at < b.at ? -1 : 1)),
+  }
+}
+const byLabel = (a: BreakdownRow, b: BreakdownRow) => (a.label < b.label ? -1 : 1)
 
 type Row = typeof aiUsageEvents.$inferSelect
 const tokensOf = (rows: readonly Row[]) =>
@@ -278,8 +345,199 @@ describe('a summary', () => {
       expect((await call(path, { applicationId: 'x' })).status).toBe(422)
       expect((await call(path, {}, other.token)).status).toBe(404)
     }
+  })
+
+  test('equals the sum of the list under the same filters, whatever they are and whoever asks', async () => {
+    const dice = openDice(11)
+    const oneOf = <T>(values: readonly T[]): T => values[dice(values.length)] as T
+    const member = await newMember()
     const key = await newKey(platform, owner, ['network:ai_gateway:usage'])
-    expect((await call('summary', {}, key.token)).status).toBe(403)
+    const begin = ago(6 * DAY_MS).getTime()
+    const events = Array.from({ length: 60 }, () =>
+      event(new Date(begin + dice(6 * DAY_MS)), {
+        applicationId: oneOf([owner.applicationId, null]),
+        authenticatedUserId: oneOf([member.userId, 'ana', null]),
+        callerEndUserId: oneOf(['customer-1', 'customer-2', null]),
+        modelServed: oneOf(['a', 'b', null]),
+        provider: oneOf(['p', 'q', null]),
+        status: oneOf(['success', 'error', 'cancelled', 'pending'] as const),
+        inputTokens: dice(1_000),
+        cacheReadTokens: dice(100),
+        outputTokens: dice(500),
+        // Whole micros, so that the sum of rounded costs is the rounded sum.
+        billableCostNanos: BigInt(dice(1_000)) * 1_000n,
+        latencyMs: dice(10_000),
+      }),
+    )
+    await storeEvents(platform, events)
+    let matched = 0
+    for (let n = 0; n < 100; n++) {
+      // Filters that match at least this event or, for half of them, perhaps none.
+      const [some, others] = [oneOf(events), dice(2) === 0 ? events : undefined]
+      const valueOf = (name: keyof UsageEvent, missing?: string) => (others ? oneOf(others) : some)[name] ?? missing
+      const candidates = {
+        model: valueOf('modelServed', 'unknown'),
+        provider: valueOf('provider', 'unknown'),
+        status: valueOf('status'),
+        requestId: valueOf('id'),
+        authenticatedUserId: valueOf('authenticatedUserId'),
+        callerEndUserId: valueOf('callerEndUserId'),
+        applicationId: valueOf('applicationId'),
+      }
+      const filters = Object.fromEntries(
+        Object.entries(candidates).flatMap(([name, value]) =>
+          typeof value === 'string' && dice(name === 'requestId' ? 12 : 3) === 0 ? [[name, value]] : [],
+        ),
+      )
+      const [from, to] = dice(2) === 0 ? [begin, begin + 7 * DAY_MS] : [begin + dice(3 * DAY_MS), begin + 4 * DAY_MS]
+      const query = { ...filters, from: new Date(from).toISOString(), to: new Date(to).toISOString() }
+      const token = oneOf([owner.token, owner.token, member.token, key.token])
+      const { byModel, byProvider, byUser, series, summary } = await summaryOf(query, token)
+      const items = await itemsOf(query, token)
+      matched += items.length > 0 ? 1 : 0
+      const shown = {
+        summary,
+        byModel: byModel.toSorted(byLabel),
+        byProvider: byProvider.toSorted(byLabel),
+        byUser: byUser.toSorted(byLabel),
+        series: series.filter(({ requestCount }) => requestCount > 0),
+      }
+      expect({ query, ...shown }).toEqual({ query, ...summed(items) })
+    }
+    expect(matched).toBeGreaterThan(50)
+  })
+
+  test('by status, request or end user is refused for more than a million calls, and says to narrow the period', async () => {
+    await storeEvents(platform, [event(ago(HOUR_MS), { status: 'error' })])
+    const { db } = platform.api
+    // As if many more had been stored: the sums say how many events there are to read.
+    const errors = (count: number) =>
+      db.update(aiUsageSums).set({ errors: count }).where(eq(aiUsageSums.organizationId, owner.organizationId))
+    await errors(1_000_000)
+    expect((await summaryOf({ status: 'error' })).summary.requestCount).toBe(1)
+    await errors(1_000_001)
+    const error = 'With status, requestId or callerEndUserId, a summary holds at most 1000000 calls: narrow the period'
+    expect(await call('summary', { status: 'error' })).toMatchObject({ status: 400, body: { error } })
+    expect((await call('summary', { status: 'success' })).status).toBe(200)
+    expect((await call('summary', { status: 'error', to: ago(3 * DAY_MS).toISOString() })).status).toBe(200)
+    expect((await call('summary', { model: 'model', provider: 'provider' })).status).toBe(200)
+  })
+})
+
+describe('a query', () => {
+  const paths = ['summary', 'requests', 'export']
+
+  test('with a misspelt name is refused, and told which name was meant', async () => {
+    const misspelt = [
+      ['aplicationId', 'applicationId'],
+      ['application_id', 'applicationId'],
+      ['Model', 'model'],
+      ['modle', 'model'],
+      ['requestID', 'requestId'],
+      ['authenticatedUser', 'authenticatedUserId'],
+      ['form', 'from'],
+    ] as const
+    for (const path of paths)
+      for (const [name, meant] of misspelt) {
+        const message = `Unknown parameter, did you mean ${meant}?`
+        const failure = { property: `/${name}`, message: `/${name}: ${message}`, summary: message, found: 'x' }
+        expect(await call(path, { [name]: 'x' })).toMatchObject({
+          status: 422,
+          body: { type: 'validation', on: 'query', ...failure, errors: [failure] },
+        })
+      }
+  })
+
+  test('with a name like no other is refused, and told which names there are', async () => {
+    for (const path of paths)
+      for (const name of ['foo', 'userId', 'offset', 'constructor', '__proto__', 'x'.repeat(3_000)]) {
+        const answer = await call(path, { model: 'a', [name]: '1' })
+        const { errors } = answer.body as { errors: { property: string; summary: string; expected: string[] }[] }
+        expect([answer.status, errors.map(({ property }) => property)]).toEqual([422, [`/${name}`]])
+        expect(errors[0]?.summary).toMatch(/^Unknown parameter, expected one of .*from, to, applicationId, model, /)
+        expect(errors[0]?.expected).toContain('callerEndUserId')
+      }
+  })
+
+  test('is refused by the list and the export for the interval that only a summary has', async () => {
+    expect((await call('summary', { interval: 'hour' })).status).toBe(200)
+    expect((await call('requests', { interval: 'hour' })).status).toBe(422)
+    expect((await call('export', { interval: 'hour' })).status).toBe(422)
+    expect((await call('summary', { limit: '5' })).status).toBe(422)
+  })
+})
+
+describe('an API key', () => {
+  const scopes = ['network:ai_gateway:usage']
+
+  test('reads the usage of its own application, of everyone who called it, and no other', async () => {
+    const second = await platform.call(owner.token, 'POST /applications', {
+      organizationId: owner.organizationId,
+      name: 'Second',
+    })
+    const { applicationId } = owner
+    const otherId = second.body.id as string
+    await storeEvents(platform, [
+      event(ago(HOUR_MS), { applicationId, authenticatedUserId: 'ana' }),
+      event(ago(HOUR_MS), { applicationId, authenticatedUserId: null, actorType: 'key' }),
+      event(ago(HOUR_MS), { applicationId: otherId }),
+      event(ago(HOUR_MS)),
+    ])
+    const { token } = await newKey(platform, owner, scopes)
+    const own = [{ applicationId }, { applicationId }]
+    const queries: Record<string, string>[] = [
+      {},
+      { applicationId },
+      { applicationId: applicationId.toUpperCase() },
+      { status: 'success' },
+    ]
+    for (const query of queries) {
+      const { summary, byUser } = await summaryOf(query, token)
+      expect([summary.requestCount, byUser.map(({ label }) => label).toSorted()]).toEqual([2, ['ana', 'none']])
+      expect(await pageOf(query, token)).toMatchObject({ total: 2, items: own })
+      const { text } = await call('export', query, token)
+      expect([text.trimEnd().split('\r\n').length, text.includes(otherId)]).toEqual([3, false])
+    }
+    expect((await summaryOf({ authenticatedUserId: 'ana' }, token)).summary.requestCount).toBe(1)
+    expect((await summaryOf({ applicationId: otherId })).summary.requestCount).toBe(1)
+  })
+
+  test('is denied every other application and organization, and told of those that do not exist', async () => {
+    const stranger = await newOwner(platform)
+    const second = await newOwner(platform, owner.person)
+    const { token } = await newKey(platform, owner, scopes)
+    for (const path of ['summary', 'requests', 'export']) {
+      for (const applicationId of [stranger.applicationId, second.applicationId])
+        expect(await call(path, { applicationId }, token)).toMatchObject({
+          status: 403,
+          body: { error: 'Access denied' },
+        })
+      expect(await call(path, { applicationId: randomUUID() }, token)).toMatchObject({
+        status: 404,
+        body: { error: 'Application not found' },
+      })
+      const elsewhere = (organizationId: string) =>
+        platform.call(token, `GET /organizations/${organizationId}/ai-gateway/usage/${path}`)
+      for (const { organizationId } of [stranger, second])
+        expect(await elsewhere(organizationId)).toMatchObject({ status: 403, body: { error: 'Access denied' } })
+      expect(await elsewhere(randomUUID())).toMatchObject({ status: 404, body: { error: 'Organization not found' } })
+      const without = await newKey(platform, owner, ['network:ai_gateway:budgets'])
+      expect((await call(path, {}, without.token)).status).toBe(403)
+    }
+  })
+
+  test('continues a list with its own cursors alone', async () => {
+    const { applicationId } = owner
+    const events = [{ applicationId }, { applicationId }, {}]
+    await storeEvents(
+      platform,
+      events.map((more) => event(ago(HOUR_MS), more)),
+    )
+    const { token } = await newKey(platform, owner, scopes)
+    const { nextCursor } = await pageOf({ limit: '1' }, token)
+    expect((await pageOf({ limit: '1', cursor: nextCursor ?? '' }, token)).items).toMatchObject([{ applicationId }])
+    const ofOwner = await pageOf({ limit: '1' })
+    expect((await call('requests', { limit: '1', cursor: ofOwner.nextCursor ?? '' }, token)).status).toBe(400)
   })
 })
 
@@ -339,6 +597,18 @@ describe('months whose events are gone', () => {
     expect(await pageOf(past)).toEqual({ items: [], total: 0, nextCursor: null })
     expect((await call('export', past)).text.trimEnd().split('\r\n').length).toBe(1)
     expect(await pageOf({ requestId: gone[0]?.id ?? '' })).toEqual({ items: [], total: 0, nextCursor: null })
+
+    const start = month(13, 1, 'T00:00:00.000Z').toISOString()
+    const error = `With status, requestId or callerEndUserId, the period cannot begin before ${start}: older calls are deleted`
+    for (const [name, value] of [
+      ['status', 'success'],
+      ['callerEndUserId', 'ana'],
+      ['requestId', gone[0]?.id ?? ''],
+    ] as const)
+      expect(await call('summary', { ...everything, [name]: value })).toMatchObject({ status: 400, body: { error } })
+    expect((await summaryOf({ from: start, status: 'success' })).summary.requestCount).toBe(2)
+    // None of those that are gone had failed.
+    expect((await summaryOf({ ...everything, status: 'error' })).summary.requestCount).toBe(0)
   })
 
   test('a month whose events are gone counts by whole hours, where a span cuts one', async () => {
@@ -524,14 +794,23 @@ describe('an export', () => {
     expect(answer.text.endsWith('\r\n')).toBe(true)
   })
 
-  test.each(['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠', '  =', ' ＠'])(
-    'keeps spreadsheets from running what begins with %j',
-    async (beginning) => {
-      await storeEvents(platform, [event(ago(HOUR_MS), { callerEndUserId: `${beginning}1+1` })])
-      const { text } = await call('export')
-      expect(text).toContain(`'${beginning}1+1`)
-    },
-  )
+  test('keeps spreadsheets from running a cell, whatever cannot be seen in front of the formula', async () => {
+    const starts = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠', '  =', ' ＠', '\u00a0\u200b =']
+    const unseen = [0x0b, 0x0c, 0x01, 0x7f, 0x85, 0xa0, 0xad, 0x34f, 0x1680, 0x2028, 0x2029, 0x202e, 0x2060, 0x3000]
+    const zeroWidth = Array.from({ length: 16 }, (_, n) => 0x2000 + n)
+    const more = [...unseen, ...zeroWidth, 0xfe0f, 0xfeff, 0xe0020].map((code) => `${String.fromCodePoint(code)}=`)
+    const beginnings = [...starts, ...more]
+    const harmless = ['1+1', 'a=1', '\u00a0a=1', '(-1)', '\u200b']
+    await storeEvents(
+      platform,
+      [...beginnings.map((text) => `${text}1+1`), ...harmless].map((callerEndUserId) =>
+        event(ago(HOUR_MS), { callerEndUserId }),
+      ),
+    )
+    const { text } = await call('export')
+    for (const beginning of beginnings) expect(text).toMatch(new RegExp(`,"?'${RegExp.escape(`${beginning}1+1`)}"?,`))
+    for (const cell of harmless) expect(text).toContain(`,${cell},`)
+  })
 
   test('has every event once, over many pages', async () => {
     const dice = openDice(5)
