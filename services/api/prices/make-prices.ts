@@ -86,6 +86,7 @@ function modelOf(providerId: string, model: ModelInfo): object {
       return { ...conditionOf(entry, where), rates: Object.fromEntries(rates) as unknown }
     }),
     ...(least !== undefined && { audioSecondsMin: least }),
+    ...(model.context_window !== undefined && { contextWindow: model.context_window }),
   }
 }
 

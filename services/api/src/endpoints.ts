@@ -1,4 +1,5 @@
 import { activityEndpoints } from './features/activity/routes.ts'
+import { findBudgetWarnings } from './features/ai-gateway/holds/budget-warnings.ts'
 import { aiGatewayEndpoints } from './features/ai-gateway/routes.ts'
 import { aiGovernanceEndpoints } from './features/ai-governance/routes.ts'
 import { aiUsageEndpoints } from './features/ai-governance/usage/routes.ts'
@@ -47,7 +48,7 @@ export const endpoints: readonly Endpoint[] = [
   ...uploadEndpoints,
   ...aiGatewayEndpoints,
   ...aiGovernanceEndpoints,
-  ...aiBudgetEndpoints,
+  ...aiBudgetEndpoints(findBudgetWarnings),
   ...aiPolicyEndpoints,
   ...aiUsageEndpoints,
   ...stickySessionEndpoints,

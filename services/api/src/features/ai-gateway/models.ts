@@ -4,7 +4,7 @@ import { findProviderKeys } from '../ai-governance/provider-keys.ts'
 import type { CountedUnit, Price } from '../ai-governance/prices.ts'
 import { policiesOf } from '../ai-governance/policies/policies.ts'
 import { allowsModel, allowsRoute } from './apply-policies.ts'
-import { keyedRoutes, mayUse } from './providers/choose-routes.ts'
+import { type KeyedRoute, keyedRoutes, mayUse } from './providers/choose-routes.ts'
 import type { Model, Route } from './providers/model.ts'
 import type { Placement } from './place-call.ts'
 
@@ -53,8 +53,16 @@ function shownModel(deps: Pick<Deps, 'ai' | 'now'>, { routes, modalities, ...mod
   }
 }
 
+/** A model with the routes that an organization can use. */
+export interface UsableModel extends Model {
+  readonly routes: readonly KeyedRoute[]
+}
+
 /** Returns the models that the call's policies allow and the organization can call, with their usable routes. */
-async function usableModels(deps: Pick<Deps, 'ai' | 'db' | 'sealer'>, placement: Placement): Promise<Model[]> {
+export async function usableModels(
+  deps: Pick<Deps, 'ai' | 'db' | 'sealer'>,
+  placement: Omit<Placement, 'limits'>,
+): Promise<UsableModel[]> {
   const { organizationId, hasKeys, hasPolicies } = placement
   const ownKeys = hasKeys ? await findProviderKeys(deps, organizationId) : new Map<string, string>()
   const policies = hasPolicies ? await policiesOf(deps, placement) : []

@@ -15,11 +15,13 @@ export interface InferenceRequest {
   /** The received members, without `provider`, which is the gateway's own; for a form, its texts. */
   body: Readonly<Record<string, unknown>>
   /** For a transcription: the file, and the form for a provider. */
-  audio: { file: UploadedAudio; formFor(model: string): SentForm } | undefined
+  audio: { file: Pick<UploadedAudio, 'name' | 'type' | 'bytes' | 'read'>; formFor(model: string): SentForm } | undefined
   answer: AnswerKind
   preferences: ProviderChoice | undefined
   /** Origin of the output cap that the gateway wrote into the body (output-cap.ts); absent: the body is unchanged. */
   capFrom?: 'caller' | 'policy' | 'budget'
+  /** The tier that its cost was bounded for; absent: no budget limits that. */
+  serviceTier?: 'default'
   /** Bytes of text in it. */
   textBytes: number
 }

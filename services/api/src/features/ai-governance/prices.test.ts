@@ -127,6 +127,13 @@ describe('a price', () => {
     })
   })
 
+  test('comes with the context window of the model, where one is published', () => {
+    expect(prices.contextWindowOf('openai', 'gpt-4o')).toBe(128_000)
+    expect(prices.contextWindowOf('anthropic', 'claude-sonnet-4-5-20250929')).toBe(200_000)
+    expect(prices.contextWindowOf('openai', 'whisper-1')).toBeUndefined()
+    expect(prices.contextWindowOf('openai', 'no-such-model')).toBeUndefined()
+  })
+
   test('is none for an unknown provider, an unknown model, and one whose price is not known', () => {
     expect(prices.priceOf('nobody', 'gpt-4o', at)).toBeUndefined()
     expect(prices.priceOf('openai', 'no-such-model', at)).toBeUndefined()

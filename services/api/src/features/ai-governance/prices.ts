@@ -109,6 +109,8 @@ export const PriceFile = z.strictObject({
             .min(1),
           /** Shorter audio is charged as this length. */
           audioSecondsMin: z.number().optional(),
+          /** In tokens. */
+          contextWindow: z.int().min(1).optional(),
         }),
       ),
     }),
@@ -143,6 +145,8 @@ export interface Prices {
    * providerId: as genai-prices names providers, for example `openai`; upstreamModel: as the provider names it.
    */
   priceOf(providerId: string, upstreamModel: string, time: Date): Price | undefined
+  /** Returns the published context window of a provider's model in tokens, which may be rounded; undefined if unknown. */
+  contextWindowOf(providerId: string, upstreamModel: string): number | undefined
   /** Returns the age of the prices in whole days. */
   ageDays(now: Date): number
 }
@@ -245,14 +249,15 @@ interface PricedModel {
   /** The first valid one wins. */
   prices: readonly { holds: (time: Date) => boolean; price: Price | undefined }[]
   otherwise: Price | undefined
+  contextWindow: number | undefined
 }
 
-function openModel({ match, prices, audioSecondsMin = 0 }: FileModel, version: string): PricedModel {
+function openModel({ match, prices, audioSecondsMin = 0, contextWindow }: FileModel, version: string): PricedModel {
   const opened = prices.map((entry) => ({
     holds: conditionOf(entry),
     price: priceIn(entry, version, audioSecondsMin),
   }))
-  return { matches: matcherOf(match), prices: opened.toReversed(), otherwise: opened[0]?.price }
+  return { matches: matcherOf(match), prices: opened.toReversed(), otherwise: opened[0]?.price, contextWindow }
 }
 
 /** Converts `-20260131`, as providers write it, to the prices' `-2026-01-31`. */
@@ -302,6 +307,7 @@ export function openPrices(file: URL = new URL('./prices.json', import.meta.url)
       const holding = model?.prices.find(({ holds }) => holds(time))
       return holding ? holding.price : model?.otherwise
     },
+    contextWindowOf: (providerId, upstreamModel) => findModel(providerId, upstreamModel)?.contextWindow,
     ageDays: (now) => Math.floor((now.getTime() - Date.parse(pricesOf)) / DAY_MS),
   }
 }

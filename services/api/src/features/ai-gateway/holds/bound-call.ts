@@ -1,13 +1,17 @@
-import { AiError } from '@platform/errors/ai-error'
 import { costNanos } from '../../ai-governance/cost.ts'
 import type { CountedUnit, Price, Prices, Rate } from '../../ai-governance/prices.ts'
 import { noUsage } from '@platform/ai-protocols/usage'
 import type { InferenceRequest } from '../operations.ts'
+import { canBeCapped, capOf, withOutputCap } from '../output-cap.ts'
 import type { KeyedRoute } from '../providers/choose-routes.ts'
 import type { Model } from '../providers/model.ts'
+import type { ItemReference } from '../requests/item-references.ts'
 import { measureInput, type SentInput } from './input-bound.ts'
 import { recordingSeconds } from './recording-seconds.ts'
-import { unsupportedUnderBudget } from './unsupported-under-budget.ts'
+import { UnsupportedUnderBudget } from './unsupported-under-budget.ts'
+
+/** Output tokens held for a call if neither it nor the model nor a policy sets a lower limit. */
+const OUTPUT_TOKENS_DEFAULT = 4_096
 
 /** Tokens that a provider adds to any request, and to one with tools. */
 const ADDED_TOKENS = 256
@@ -22,11 +26,19 @@ const COST_NANOS_MAX = 1_000_000_000_000_000_000n
 const inputUnits = ['input_mtok', 'cache_read_mtok', 'cache_write_mtok'] as const satisfies CountedUnit[]
 const outputUnits = ['output_mtok', 'output_reasoning_mtok', 'output_audio_mtok'] as const satisfies CountedUnit[]
 
+/** What the budgets of a call limit, besides the number of requests. */
+export interface Needs {
+  cost: boolean
+  tokens: boolean
+}
+
 /** The most that a call may use along one route. */
 export interface RouteBound {
   route: KeyedRoute
   /** null: unknown. */
   price: Price | null
+  /** False if it costs nothing and nothing else is limited: its tokens are unknown then, and here 0. */
+  isMeasured: boolean
   inputTokens: number
   outputTokens: number
   /** Nano-USD; null: the price is unknown. */
@@ -39,56 +51,62 @@ export interface RouteBound {
 
 /** The most that a call may use, whichever route it takes. */
 export interface CallBound {
+  /** As it is to be sent: with a cap of its output if some route needs one. */
+  request: InferenceRequest
   routes: readonly RouteBound[]
   /** null: unknown for some route. */
   costNanos: bigint | null
-  tokens: number
+  /** null: not measured for some route. */
+  tokens: number | null
+  /** Number of answers requested at once. */
+  choices: number
 }
 
 /** The hold of an admitted call. */
 export interface HeldBound {
   /** null: only the request is counted, since no maximum limits anything else. */
   bound: CallBound | null
-  /** Number of answers requested at once. */
-  choices: number
 }
 
-/** The contents of a call, and the limits of its output. */
-interface Asked {
+/** The contents of a call. */
+export interface Asked {
+  /** As routed, including a policy's cap. */
   request: InferenceRequest
   model: Model
+  /** Tokens of the response that the request builds on; null: unknown. */
+  earlierTokens: number | null
+  /** Input items that refer to data kept by the provider. */
+  references: readonly ItemReference[]
+}
+
+/** The limits of a call's output. */
+interface Output {
   /** Tokens of one choice; null if the operation has no cap. */
   cap: number | null
   choices: number
-  /** Tokens of the response that the request builds on; null: unknown. */
-  earlierTokens: number | null
 }
 
-/** Returns the highest rate of some units, over all tiers that this many input tokens may reach. */
-function dearest(price: Price, units: readonly CountedUnit[], inputTokens: number): bigint {
-  const rates = units.flatMap((unit): readonly Rate[] => {
-    const rate = price.rates[unit]
-    return rate ? [rate] : []
+/** Returns a price with the highest rate of each unit, over all tiers that this many input tokens may reach. */
+function dearest(price: Price, inputTokens: number): Price {
+  const rates = Object.entries(price.rates).map(([unit, { base, tiers }]): [string, Rate] => {
+    const reached = tiers.filter(({ above }) => inputTokens > above)
+    return [unit, { base: highest([base, ...reached.map(({ nanos }) => nanos)]), tiers: [] }]
   })
-  const all = rates.flatMap(({ base, tiers }) => [
-    base,
-    ...tiers.filter(({ above }) => inputTokens > above).map(({ nanos }) => nanos),
-  ])
-  return all.reduce((most, nanos) => (nanos > most ? nanos : most), 0n)
+  return { ...price, rates: Object.fromEntries(rates) }
 }
+
+const highest = (amounts: readonly bigint[]): bigint =>
+  amounts.reduce((most, nanos) => (nanos > most ? nanos : most), 0n)
+
+/** Returns the highest base rate of some units. */
+const rateOf = ({ rates }: Price, units: readonly CountedUnit[]): bigint =>
+  highest(units.map((unit) => rates[unit]?.base ?? 0n))
 
 /** Returns the cost of tokens at a rate per million, rounded up. */
 export const nanosOfTokens = (tokens: number, rate: bigint): bigint => (BigInt(tokens) * rate + MTOK - 1n) / MTOK
 
 const hasAny = (price: Price, units: readonly CountedUnit[]): boolean =>
   units.some((unit) => price.rates[unit] !== undefined)
-
-/** Returns the tokens of all parts of a kind. Throws for the first part if the route has no bound for the kind. */
-function partTokens(paths: SentInput['images'], bound: number | undefined, what: string): number {
-  const [first] = paths
-  if (first && bound === undefined) throw unsupportedUnderBudget(first, `what a ${what} costs at most is not known`)
-  return paths.length * (bound ?? 0)
-}
 
 /** Returns the maximum seconds and tokens of a recording to transcribe; undefined: unknown. */
 async function recordingBound({ request }: Asked, { bounds, keyOwner }: KeyedRoute) {
@@ -105,21 +123,74 @@ async function recordingBound({ request }: Asked, { bounds, keyOwner }: KeyedRou
 /** True if a recording is charged by its length, not its tokens. */
 const isTimed = (price: Price | null): boolean => price !== null && hasAny(price, ['audio_hours', 'input_audio_hours'])
 
-/** Returns the tokens sent along a route. Throws for a part whose kind has no bound there. */
-function inputTokensOf(asked: Asked, sent: SentInput, { bounds }: KeyedRoute, recordingTokens: number): number {
-  if (asked.earlierTokens === null)
-    throw unsupportedUnderBudget(['previous_response_id'], 'how long that response is is not known')
-  const added = ADDED_TOKENS + (sent.hasTools ? ADDED_TOOL_TOKENS : 0) + asked.earlierTokens
-  const parts =
-    partTokens(sent.images, bounds.image, 'picture') +
-    partTokens(sent.files, bounds.file, 'file') +
-    partTokens(sent.sounds, bounds.file, 'recording')
-  return sent.textBytes + added + parts + recordingTokens
+/** Operations that send their whole input to the model at once. Sound to transcribe may be sent in pieces, each of a window. */
+const windowed: ReadonlySet<string> = new Set<InferenceRequest['operation']>(['chat.completions', 'responses'])
+/** Published windows are rounded: 1,000,000 for 1,048,576, or 128,000 for 131,072. */
+const publishedWindow = (tokens: number): number => Math.ceil(tokens * 1.05)
+
+/** Returns the most input tokens that a route's model reads; null: unknown. */
+function windowOf({ request, model }: Asked, { provider, upstreamModel }: KeyedRoute, prices: Prices): number | null {
+  if (!windowed.has(request.operation)) return null
+  if (model.contextWindow !== null) return model.contextWindow
+  const published = prices.contextWindowOf(provider.id, upstreamModel)
+  return published === undefined ? null : publishedWindow(published)
+}
+
+/** Returns the refusal of the first content whose tokens along a route are unknown; undefined: all are known. */
+function findUnsized(
+  { earlierTokens, references }: Asked,
+  { images, files, sounds, unsized }: SentInput,
+  { bounds }: KeyedRoute,
+): UnsupportedUnderBudget | undefined {
+  if (earlierTokens === null)
+    return new UnsupportedUnderBudget(['previous_response_id'], 'how long that response is is not known')
+  const [reference] = references
+  if (reference) return new UnsupportedUnderBudget([reference.param], 'how long the item is is not known')
+  const kinds = [
+    [images, bounds.image, 'picture'],
+    [files, bounds.file, 'file'],
+    [sounds, bounds.file, 'recording'],
+  ] as const
+  for (const [[first], bound, what] of kinds)
+    if (first && bound === undefined)
+      return new UnsupportedUnderBudget(first, `what a ${what} costs at most is not known`)
+  const [other] = unsized
+  return other && new UnsupportedUnderBudget(other.path, other.why)
+}
+
+/** Returns the most input tokens along a route. Throws for content that neither a bound nor a context window limits. */
+function inputTokensOf(
+  asked: Asked,
+  sent: SentInput,
+  route: KeyedRoute,
+  recordingTokens: number,
+  prices: Prices,
+): number {
+  const { bounds, keyOwner } = route
+  const own = sent.textBytes + ADDED_TOKENS + (sent.hasTools ? ADDED_TOOL_TOKENS : 0) + recordingTokens
+  // The platform's own models read text alone, of any length.
+  if (keyOwner === 'local') return own
+  const window = windowOf(asked, route, prices)
+  const unsized = findUnsized(asked, sent, route)
+  if (unsized) {
+    if (window === null) throw unsized
+    return window
+  }
+  const parts = sent.images.length * (bounds.image ?? 0) + (sent.files.length + sent.sounds.length) * (bounds.file ?? 0)
+  return Math.min(own + parts + (asked.earlierTokens ?? 0), window ?? Infinity)
+}
+
+/** Returns the call's output cap in tokens: its own, or else the least of the model's, a policy's and 4,096. */
+function outputCap(request: InferenceRequest, { maxOutputTokens }: Model): number {
+  const tokens = capOf(request)?.tokens
+  if (tokens !== undefined && request.capFrom !== 'policy') return tokens
+  return Math.min(tokens ?? Infinity, maxOutputTokens ?? Infinity, OUTPUT_TOKENS_DEFAULT)
 }
 
 /** Returns the maximum output tokens along a route. Throws if unknown. */
 function outputTokensOf(
-  { request, model, cap, choices }: Asked,
+  { request, model }: Asked,
+  { cap, choices }: Output,
   price: Price | null,
   { keyOwner }: KeyedRoute,
 ): number {
@@ -127,32 +198,62 @@ function outputTokensOf(
   // Without a cap in the request, the model's own limit applies.
   const perChoice = cap ?? model.maxOutputTokens
   if (perChoice !== null && perChoice > CAP_MAX)
-    throw unsupportedUnderBudget(['model'], `a cap of more than ${CAP_MAX} tokens bounds nothing`)
+    throw new UnsupportedUnderBudget(['model'], `a cap of more than ${CAP_MAX} tokens bounds nothing`)
   if (perChoice !== null) return perChoice * choices
   if (keyOwner !== 'local' && (price === null || hasAny(price, outputUnits)))
-    throw unsupportedUnderBudget(['model'], 'how long its answers are at most is not known')
+    throw new UnsupportedUnderBudget(['model'], 'how long its answers are at most is not known')
   return 0
 }
 
-/** Throws AiError, `unsupported_under_budget`. */
-async function boundRoute(asked: Asked, sent: SentInput, route: KeyedRoute, price: Price | null): Promise<RouteBound> {
+/** True if nothing that a call uses along a route costs anything, whatever it is. */
+function isFree({ keyOwner }: KeyedRoute, price: Price | null): boolean {
+  if (price === null) return keyOwner === 'local'
+  const rates = Object.values(price.rates)
+  return !price.isPartial && rates.every(({ base, tiers }) => base === 0n && tiers.every(({ nanos }) => nanos === 0n))
+}
+
+const unmeasured = (route: KeyedRoute, price: Price | null): RouteBound => ({
+  route,
+  price,
+  isMeasured: false,
+  inputTokens: 0,
+  outputTokens: 0,
+  costNanos: 0n,
+  inputCostNanos: 0n,
+  outputRate: 0n,
+})
+
+/** Throws UnsupportedUnderBudget. */
+async function boundRoute(
+  asked: Asked,
+  output: Output,
+  sent: SentInput,
+  route: KeyedRoute,
+  price: Price | null,
+  prices: Prices,
+): Promise<RouteBound> {
   const { request } = asked
+  const unknown = sent.unknown.find((name) => !route.provider.unpriced.includes(name))
+  if (unknown !== undefined) throw new UnsupportedUnderBudget([unknown], 'what it costs is not known')
   const recording = await recordingBound(asked, route)
   if (isTimed(price) ? recording.seconds === undefined : recording.tokens === undefined)
-    throw unsupportedUnderBudget(['file'], 'how long the recording is cannot be told; uncompressed WAV says it')
-  const inputTokens = inputTokensOf(asked, sent, route, recording.tokens ?? 0)
-  const outputTokens = outputTokensOf(asked, price, route)
-  const bound = { route, price, inputTokens, outputTokens }
+    throw new UnsupportedUnderBudget(['file'], 'how long the recording is cannot be told; uncompressed WAV says it')
+  const inputTokens = inputTokensOf(asked, sent, route, recording.tokens ?? 0, prices)
+  const outputTokens = outputTokensOf(asked, output, price, route)
+  const bound = { route, price, isMeasured: true, inputTokens, outputTokens }
   if (price === null)
     return { ...bound, costNanos: route.keyOwner === 'local' ? 0n : null, inputCostNanos: 0n, outputRate: 0n }
-  const hasSound = sent.sounds.length > 0 || request.audio !== undefined
-  const inputRate = dearest(price, hasSound ? [...inputUnits, 'input_audio_mtok'] : inputUnits, inputTokens)
-  const outputRate = dearest(price, outputUnits, inputTokens)
+  // What the provider kept may be sound, too.
+  const mayHaveAudio = sent.mayHaveAudio || asked.earlierTokens !== 0 || asked.references.length > 0
+  const most = dearest(price, inputTokens)
+  const inputRate = rateOf(most, mayHaveAudio ? [...inputUnits, 'input_audio_mtok'] : inputUnits)
+  const outputRate = rateOf(most, outputUnits)
   const counted = { ...noUsage, characters: charactersOf(request), audioSeconds: recording.seconds ?? 0 }
-  const fixed = costNanos(price, counted, videoSeconds(request, price))
+  const fixed = costNanos(most, counted, videoSeconds(request, price))
   const inputCostNanos = fixed + nanosOfTokens(inputTokens, inputRate)
   const cost = inputCostNanos + nanosOfTokens(outputTokens, outputRate)
-  if (cost > COST_NANOS_MAX) throw unsupportedUnderBudget(['model'], 'the call could cost more than a billion dollars')
+  if (cost > COST_NANOS_MAX)
+    throw new UnsupportedUnderBudget(['model'], 'the call could cost more than a billion dollars')
   return { ...bound, costNanos: cost, inputCostNanos, outputRate }
 }
 
@@ -163,51 +264,71 @@ const charactersOf = ({ operation, body }: InferenceRequest): number =>
 function videoSeconds({ operation, body }: InferenceRequest, price: Price): number {
   if (operation !== 'videos' || price.rates.output_video_seconds === undefined) return 0
   const seconds = body['duration'] ?? body['seconds']
-  if (seconds == null) throw unsupportedUnderBudget(['duration'], 'without it nobody knows how long the video is')
+  if (seconds == null) throw new UnsupportedUnderBudget(['duration'], 'without it nobody knows how long the video is')
   return Math.ceil(Number(seconds) * MICROSECONDS) / MICROSECONDS
 }
 
+/** Returns the request with what the bound of a call relies on: its cap, and the tier that has the known price. */
+function boundRequest(request: InferenceRequest, cap: number | null, needs: Needs): InferenceRequest {
+  const capped = cap === null ? request : withOutputCap(request, cap, 'budget')
+  return needs.cost ? { ...capped, serviceTier: 'default' } : capped
+}
+
 /**
- * Returns the most that a call may use. Leaves out routes without a known bound. Throws AiError, `unsupported_under_budget`, if no
- * route is left.
- *
- * needsCost: also leaves out routes without a price.
+ * Returns the most that a call may use. Leaves out routes without a known bound, and with `needs.cost` those without a price. Where
+ * only cost is limited a free route takes anything: nothing is measured, and no cap set, for its sake. Throws
+ * UnsupportedUnderBudget if no route is left.
  */
 export async function boundCall(
   asked: Asked,
   routes: readonly KeyedRoute[],
-  { prices, at: time, needsCost }: { prices: Prices; at: Date; needsCost: boolean },
+  { prices, at: time, needs }: { prices: Prices; at: Date; needs: Needs },
 ): Promise<CallBound> {
-  const sent = measureInput(asked.request)
+  const { request, model } = asked
+  const { n } = request.body
+  const choices = typeof n === 'number' ? n : 1
+  const cap = canBeCapped(request) ? outputCap(request, model) : null
+  let sent: SentInput | undefined
   const bounds: RouteBound[] = []
-  let refusal: AiError | undefined
+  let refusal: UnsupportedUnderBudget | undefined
   for (const route of routes) {
+    const price =
+      route.keyOwner === 'local'
+        ? null
+        : (route.price ?? prices.priceOf(route.provider.id, route.upstreamModel, time) ?? null)
+    if (!needs.tokens && isFree(route, price)) {
+      bounds.push(unmeasured(route, price))
+      continue
+    }
     try {
-      const price =
-        route.keyOwner === 'local'
-          ? null
-          : (route.price ?? prices.priceOf(route.provider.id, route.upstreamModel, time) ?? null)
-      const bound = await boundRoute(asked, sent, route, price)
-      if (needsCost && price?.isPartial === true)
-        throw unsupportedUnderBudget(
+      sent ??= measureInput(request)
+      const bound = await boundRoute(asked, { cap, choices }, sent, route, price, prices)
+      if (needs.cost && price?.isPartial === true)
+        throw new UnsupportedUnderBudget(
           ['model'],
           'it charges for what nobody counts here, such as pictures that it makes',
         )
-      if (needsCost && bound.costNanos === null) throw unsupportedUnderBudget(['model'], 'its price is not known')
+      if (needs.cost && bound.costNanos === null) throw new UnsupportedUnderBudget(['model'], 'its price is not known')
       bounds.push(bound)
     } catch (error) {
-      if (!(error instanceof AiError)) throw error
+      if (!(error instanceof UnsupportedUnderBudget)) throw error
       refusal ??= error
     }
   }
-  if (bounds.length === 0) throw refusal ?? unsupportedUnderBudget(['model'], 'nobody offers it')
+  if (bounds.length === 0) throw refusal ?? new UnsupportedUnderBudget(['model'], 'nobody offers it')
+  const measured = bounds.filter(({ isMeasured }) => isMeasured)
   const costs = bounds.map((bound) => bound.costNanos)
   return {
+    request: measured.length > 0 ? boundRequest(request, cap, needs) : request,
     routes: bounds,
     costNanos: costs.reduce(
       (most, nanos) => (most === null || nanos === null ? null : nanos > most ? nanos : most),
       0n,
     ),
-    tokens: Math.max(...bounds.map(({ inputTokens, outputTokens }) => inputTokens + outputTokens)),
+    tokens:
+      measured.length < bounds.length
+        ? null
+        : Math.max(...measured.map(({ inputTokens, outputTokens }) => inputTokens + outputTokens)),
+    choices,
   }
 }

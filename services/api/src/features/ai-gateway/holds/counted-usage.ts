@@ -90,11 +90,12 @@ export function countedUsage(call: CountedCall, { charged, isPending, isTold, es
   if (!call.wasAsked || isPending) return { countedRequests: 0, countedTokens: 0, countedCostNanos: 0n }
   const bound = call.held?.bound
   if (!bound || isTold || !estimate) return counted(charged)
-  const held = { costNanos: bound.costNanos ?? 0n, tokens: bound.tokens }
+  // Where nothing limits tokens they may be unknown: then those of the event count.
+  const held = { costNanos: bound.costNanos ?? 0n, tokens: bound.tokens ?? 0 }
   if (known === 'nothing' || isSoundUntold(call)) return counted(within(held, held, charged))
   if (known === 'whole') return counted(charged)
   const route = bound.routes.find((each) => each.route === call.route)
   if (!route) return counted(within(held, held, charged))
-  const outputTokens = estimate.outputBytes + UNSEEN_TOKENS * (call.held?.choices ?? 1)
+  const outputTokens = estimate.outputBytes + UNSEEN_TOKENS * bound.choices
   return counted(within(held, untilLeft(route, outputTokens, estimate.usageSoFar), charged))
 }

@@ -4,37 +4,19 @@ import { usageRowOf } from '../../ai-governance/record-usage.ts'
 import type { Call } from '../call.ts'
 import type { InferenceRequest } from '../operations.ts'
 import type { Placement } from '../place-call.ts'
+import { canBeCapped } from '../output-cap.ts'
 import type { KeyedRoute } from '../providers/choose-routes.ts'
-import type { Model } from '../providers/model.ts'
-import type { ItemReference } from '../requests/item-references.ts'
-import { canBeCapped, capOf, withOutputCap } from '../output-cap.ts'
-import { unsupportedUnderBudget } from './unsupported-under-budget.ts'
-import { boundCall, type HeldBound, type RouteBound } from './bound-call.ts'
+import { type Asked, boundCall, type HeldBound, type RouteBound } from './bound-call.ts'
 
-/** Output tokens held for a call if neither it nor the model nor a policy sets a lower limit. */
-const OUTPUT_TOKENS_DEFAULT = 4_096
 const NANOS_PER_USD = 1e9
 const MTOK = 1_000_000n
 /** How long a hold outlasts the maximum duration of a call. */
 const GRACE_MS = 300_000
 
-interface Holding {
-  /** As routed, including a policy's cap. */
-  request: InferenceRequest
-  model: Model
+interface Holding extends Asked {
   routes: readonly KeyedRoute[]
-  /** Input items that refer to data kept by the provider. */
-  references: readonly ItemReference[]
-  /** Tokens of the response that the request builds on; null: unknown. */
-  earlierTokens: number | null
   /** Extra lifetime of the hold beyond the longest call, for results that are made later, such as videos. */
   keptMs: number
-}
-
-/** What a call's budgets need to know about it. */
-interface Needs {
-  cost: boolean
-  tokens: boolean
 }
 
 /** A budget of cost or tokens may be created between reading the budgets and the admission. */
@@ -42,7 +24,7 @@ const TRIES_MAX = 3
 
 /**
  * Admits a call under the budgets that match it, and under the operator's allowance; from then on it may use at most its hold.
- * Returns the request with the cap that was held, and the routes that it may take.
+ * Returns the request as it was held, with the cap that this needs, and the routes that it may take.
  *
  * Throws AiError: 429 `budget_exceeded`, 400 `unsupported_under_budget`.
  */
@@ -58,43 +40,18 @@ export async function holdCall(
   if (!placement.limits.any && allowanceNanos === null) return { request, routes }
   const needs = { cost: placement.limits.cost || allowanceNanos !== null, tokens: placement.limits.tokens }
   for (let n = 0; n < TRIES_MAX; n++) {
-    const bounded = needs.cost || needs.tokens ? await bind(call, holding, needs) : { request, held: nothingHeld }
-    const admission = await admitCall(deps, newHold(call, placement, holding, bounded.held, allowanceNanos))
+    const bounding = { prices: deps.ai.prices, at: call.startedAt, needs }
+    const held = { bound: needs.cost || needs.tokens ? await boundCall(holding, routes, bounding) : null }
+    const admission = await admitCall(deps, newHold(call, placement, holding, held, allowanceNanos))
     if (admission.kind === 'admitted') {
-      call.held = bounded.held
-      return { request: bounded.request, routes: bounded.held.bound?.routes.map(({ route }) => route) ?? routes }
+      call.held = held
+      if (!held.bound) return { request, routes }
+      return { request: held.bound.request, routes: held.bound.routes.map(({ route }) => route) }
     }
-    if (admission.kind === 'refused') throw budgetExceeded(admission.exceeded, bounded.held)
+    if (admission.kind === 'refused') throw budgetExceeded(admission.exceeded, held)
     needs[admission.needs] = true
   }
   throw new Error('The budgets of a call changed again and again')
-}
-
-const nothingHeld: HeldBound = { bound: null, choices: 1 }
-
-/** Returns the call's output cap in tokens: its own, or else the least of the model's, a policy's and 4,096. */
-function outputCap(request: InferenceRequest, { maxOutputTokens }: Model): number {
-  const tokens = capOf(request)?.tokens
-  if (tokens !== undefined && request.capFrom !== 'policy') return tokens
-  return Math.min(tokens ?? Infinity, maxOutputTokens ?? Infinity, OUTPUT_TOKENS_DEFAULT)
-}
-
-/** Determines the most that a call may use. Sets a missing cap. */
-async function bind(
-  call: Call,
-  { request, model, routes, earlierTokens, references }: Holding,
-  needs: Needs,
-): Promise<{ request: InferenceRequest; held: HeldBound }> {
-  const [reference] = references
-  if (reference) throw unsupportedUnderBudget([reference.param], 'how long the item is is not known')
-  const cap = canBeCapped(request) ? outputCap(request, model) : null
-  const { n } = request.body
-  const choices = typeof n === 'number' ? n : 1
-  const capped = cap === null ? request : withOutputCap(request, cap, 'budget')
-  const callToHold = { request: capped, model, cap, choices, earlierTokens }
-  const { prices } = call.exchange.deps.ai
-  const bound = await boundCall(callToHold, routes, { prices, at: call.startedAt, needsCost: needs.cost })
-  return { request: capped, held: { bound, choices } }
 }
 
 function newHold(
@@ -124,47 +81,55 @@ function newHold(
 
 const dollars = (nanos: bigint): string => `$${(Number(nanos) / NANOS_PER_USD).toFixed(6)}`
 
+const numbered = (amount: number | bigint, noun: string): string =>
+  `${amount} ${noun}${BigInt(amount) === 1n ? '' : 's'}`
+
 /** Formats an amount of a maximum for people. */
 function shown({ maximum }: ExceededMaximum, amount: bigint): string {
   if (maximum === 'cost' || maximum === 'request cost') return dollars(amount)
-  return `${amount} ${maximum}`
+  return numbered(amount, maximum === 'requests' ? 'request' : 'token')
 }
 
-/** Returns the output tokens per choice with which a call would fit along a route; below 1: it cannot fit. */
+/** Returns the output tokens per choice with which a call would fit along a route; below 1: it cannot; Infinity: any number. */
 function fittingTokens({ maximum, remaining }: ExceededMaximum, route: RouteBound, choices: number): number {
   if (maximum === 'requests') return 0
   const most = BigInt(choices)
   if (maximum === 'tokens') return Number((remaining - BigInt(route.inputTokens)) / most)
   const { inputCostNanos, outputRate } = route
-  if (outputRate === 0n) return 0
+  if (outputRate === 0n) return inputCostNanos <= remaining ? Infinity : 0
   return Number(((remaining - inputCostNanos) * MTOK) / outputRate / most)
 }
 
+/** Returns what a message says about output caps; undefined where none would change anything. */
+function adviceOn(exceeded: readonly ExceededMaximum[], { bound }: HeldBound): string | undefined {
+  if (!bound || !canBeCapped(bound.request) || exceeded.every(({ maximum }) => maximum === 'requests')) return undefined
+  const fitting = Math.min(
+    ...exceeded.flatMap((each) => bound.routes.map((route) => fittingTokens(each, route, bound.choices))),
+  )
+  if (fitting === Infinity) return undefined
+  return fitting < 1
+    ? 'no output cap would fit'
+    : `the largest output cap that would fit is ${numbered(fitting, 'token')}`
+}
+
 /** Makes the 429 of a call that does not fit; the gateway never shrinks a call to make it fit. */
-function budgetExceeded(
-  exceeded: readonly [ExceededMaximum, ...ExceededMaximum[]],
-  { bound, choices }: HeldBound,
-): AiError {
+function budgetExceeded(exceeded: readonly [ExceededMaximum, ...ExceededMaximum[]], held: HeldBound): AiError {
   const [first] = exceeded
   const { maximum, of, remaining } = first
+  const { bound } = held
   const needed =
     maximum === 'requests' ? 1n : maximum === 'tokens' ? BigInt(bound?.tokens ?? 0) : (bound?.costNanos ?? 0n)
-  const fitting = bound
-    ? Math.min(...exceeded.flatMap((each) => bound.routes.map((route) => fittingTokens(each, route, choices))))
-    : 0
-  const isCapHelpful = fitting >= 1
-  const cap = isCapHelpful ? `the largest output cap that would fit is ${fitting} tokens` : 'no output cap would fit'
+  const isOne = maximum === 'tokens' && remaining === 1n
   const what =
     maximum === 'request cost'
       ? `One request may cost ${dollars(remaining)} by ${of}`
-      : `Of ${of} ${shown(first, remaining)} remain`
+      : `Of ${of} ${shown(first, remaining)} ${isOne ? 'remains' : 'remain'}`
+  const advice = adviceOn(exceeded, held)
   return new AiError(
     429,
     'insufficient_quota',
     'budget_exceeded',
-    `${what}; this request would hold ${shown(first, needed)}; ${cap}`,
-    {
-      headers: { 'x-should-retry': 'false' },
-    },
+    `${what}; this request would hold ${shown(first, needed)}${advice === undefined ? '' : `; ${advice}`}`,
+    { headers: { 'x-should-retry': 'false' } },
   )
 }

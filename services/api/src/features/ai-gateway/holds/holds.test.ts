@@ -25,6 +25,9 @@ const TEXT = 'x'.repeat(40)
 const ECHO_TOKENS = 18
 /** Nano-USD a token: 2,000 of input, 8,000 of output. */
 const price = { input_mtok: 2, output_mtok: 8 }
+const free = { input_mtok: 0, output_mtok: 0 }
+/** Tokens of the context window of some models. */
+const WINDOW = 5_000
 const PLAIN_NANOS = 10n * 2_000n + BigInt(ECHO_TOKENS) * 8_000n
 
 let mock: MockUpstream
@@ -53,6 +56,20 @@ beforeAll(async () => {
       maxOutputTokens: 2_000,
     },
     mockModel('pictures', {}, 'google', 'gemini-2.5-flash-image'),
+    mockModel('free', { price: free }, 'compat', 'mock/plain'),
+    {
+      id: 'free-first',
+      routes: [
+        { provider: 'plain', upstreamModel: 'mock/plain', price: free },
+        { provider: 'compat', upstreamModel: 'mock/plain', price, weight: 0 },
+      ],
+    },
+    { ...mockModel('windowed', { price }, 'compat', 'mock/windowed'), contextWindow: WINDOW },
+    { ...mockModel('windowed-forgets', { price }, 'compat', 'mock/no-usage'), contextWindow: WINDOW },
+    mockModel('published', {}, 'openai', 'gpt-4o'),
+    { ...mockModel('restated', {}, 'openai', 'gpt-4o'), contextWindow: WINDOW },
+    mockModel('vouched', { price }, 'vouched', 'mock/plain'),
+    { ...mockModel('reading', { price }, 'plain', 'mock/plain'), modalities: { input: ['text'], output: ['text'] } },
     mockModel('video-lost', { price: { output_video_seconds: 0.1 } }, 'compat', 'mock/video-gone'),
     mockModel('video', { price: { output_video_seconds: 0.1 } }, 'compat', 'mock/video'),
     {
@@ -63,7 +80,13 @@ beforeAll(async () => {
       ],
     },
   ]
-  const providers = [...aiProvidersOf(mock), mockProvider(mock, 'google'), mockProvider(away, 'away')]
+  const providers = [
+    ...aiProvidersOf(mock),
+    mockProvider(mock, 'google'),
+    mockProvider(mock, 'openai', { responses: true }),
+    mockProvider(mock, 'vouched', { unpriced: ['guided_json'] }),
+    mockProvider(away, 'away'),
+  ]
   platform = await startPlatform({
     aiProviders: { freeCostMicros: 2_000, providers, models },
     env: aiKeys,
@@ -155,6 +178,26 @@ describe('a call under a budget', () => {
       await platform.api.usage.flush()
     }
     expect(statuses).toEqual([...Array.from({ length: allowed }, () => 200), 429])
+  })
+
+  test('that finds no request left is told so in the singular, and nothing of caps', async () => {
+    await setBudgets(platform, owner, [{ maxRequests: 0 }])
+    expect(errorOf(await ask(chat('compat/plain')))).toMatchObject({
+      code: 'budget_exceeded',
+      message: 'Of this month’s budget of the organization 0 requests remain; this request would hold 1 request',
+    })
+  })
+
+  test('that cannot be capped is told nothing of caps, and a cap of one token is one token', async () => {
+    await setBudgets(platform, owner, [{ maxTokens: 1 }])
+    const messageOf = (answer: AiAnswer) => (errorOf(answer) as { message?: string }).message
+    const spoken = await ask(speech('speaking'), { path: '/audio/speech' })
+    expect(messageOf(spoken)).toMatch(/ 1 token remains; this request would hold \d+ tokens$/)
+    const one = await ask(chat('compat/plain', { max_completion_tokens: 1 }))
+    const held = Number(/would hold (\d+) tokens; no output cap would fit$/.exec(messageOf(one) ?? '')?.[1])
+    await setBudgets(platform, owner, [{ maxTokens: held }])
+    const two = await ask(chat('compat/plain', { max_completion_tokens: 2 }))
+    expect(messageOf(two)).toMatch(/; the largest output cap that would fit is 1 token$/)
   })
 
   test('may not hold more than one request may cost', async () => {
@@ -480,6 +523,183 @@ describe('whatever a model reads is counted', () => {
   })
 })
 
+/** Members and contents whose cost nobody knows. */
+const boundless = {
+  messages: [{ role: 'user', content: [{ type: 'text', text: TEXT }, image] }],
+  guided_json: { type: 'object' },
+  service_tier: 'flex',
+  tools: [{ type: 'web_search' }],
+}
+
+describe('a route that costs nothing', () => {
+  test.each([{ maxCostMicros: 1_000 }, { maxRequestCostMicros: 1 }])(
+    'takes whatever is sent, as it came, where only cost is limited: %j',
+    async (budget) => {
+      await setBudgets(platform, owner, [budget])
+      const asked = { model: 'free', ...boundless }
+      const answer = await ask(asked)
+      expect(answer.status).toBe(200)
+      expect(lastBody()).toEqual({ ...asked, model: 'mock/plain' })
+      expect(await eventBehind(answer)).toMatchObject({ countedRequests: 1, countedCostNanos: 0n })
+      expect((await ask({ ...boundless, model: 'local/echo' })).status).toBe(200)
+    },
+  )
+
+  test('is measured all the same where tokens are limited', async () => {
+    await setBudgets(platform, owner, [{ maxCostMicros: 1_000, maxTokens: 100_000 }])
+    expect(errorOf(await ask({ model: 'free', ...boundless }))).toMatchObject({ code: 'unsupported_under_budget' })
+    expect((await ask(chat('free', { max_completion_tokens: undefined }))).status).toBe(200)
+    expect(lastBody()).toMatchObject({ max_completion_tokens: 4_096 })
+  })
+
+  test('is the only one left for what its priced neighbour cannot bound, and no cap is written then', async () => {
+    await setBudgets(platform, owner, [{ maxCostMicros: 1_000_000 }])
+    expect((await ask({ model: 'free-first', ...boundless })).status).toBe(200)
+    expect(lastBody()).toEqual({ ...boundless, model: 'mock/plain' })
+    // Either may answer this one, so its cap is there for both.
+    expect((await ask(chat('free-first', { max_completion_tokens: undefined }))).status).toBe(200)
+    expect(lastBody()).toMatchObject({ max_completion_tokens: 4_096 })
+  })
+})
+
+describe('a context window', () => {
+  /** Sends a call, and returns what it holds of tokens while it is under way. */
+  async function heldBy(upstreamModel: string, body: object, path = '/chat/completions'): Promise<number> {
+    const hold = mock.hold(upstreamModel, 0)
+    const asked = ask(body, { path })
+    await Promise.race([hold.reached(), asked])
+    const [window] = await windowsOf(platform, owner)
+    hold.release()
+    expect((await asked).status).toBe(200)
+    return window?.heldTokens ?? 0
+  }
+  const sees = (model: string, part: object) => chat(model, { messages: [{ role: 'user', content: [part] }] })
+  const response = (more: object) => ({ model: 'windowed', input: TEXT, max_output_tokens: 100, ...more })
+
+  test.each([
+    ['a picture', image],
+    ['a file', { type: 'file', file: { file_data: 'data:application/pdf;base64,JVBERg==' } }],
+    ['sound', { type: 'input_audio', input_audio: { data: 'SUQz', format: 'mp3' } }],
+    ['a long text', { type: 'text', text: 'x'.repeat(20_000) }],
+  ])('is held for the input with %s', async (_, part) => {
+    await setBudgets(platform, owner, [{ maxTokens: 100_000, maxCostMicros: 1_000_000 }])
+    expect(await heldBy('mock/windowed', sees('windowed', part))).toBe(WINDOW + 100)
+  })
+
+  test('is held for files, items and responses that only the provider has', async () => {
+    const keyPath = `/organizations/${owner.organizationId}/ai-gateway/provider-keys/compat`
+    await platform.call(owner.token, `PUT ${keyPath}`, { key: 'sk-organization-01234567' })
+    await setBudgets(platform, owner, [{ maxTokens: 100_000, maxCostMicros: 1_000_000 }])
+    const file = [{ role: 'user', content: [{ type: 'input_file', file_id: 'file-1' }] }]
+    expect(await heldBy('mock/windowed', response({ input: file }), '/responses')).toBe(WINDOW + 100)
+    const stored = await ask({ model: 'windowed-forgets', input: TEXT }, { path: '/responses' })
+    const { id, output } = stored.body as { id: string; output: { id: string }[] }
+    const item = [{ type: 'item_reference', id: output[0]?.id }]
+    expect(await heldBy('mock/windowed', response({ input: item }), '/responses')).toBe(WINDOW + 100)
+    expect(await heldBy('mock/windowed', response({ previous_response_id: id }), '/responses')).toBe(WINDOW + 100)
+  })
+
+  test('is the published one with room for its rounding, unless the operator states another', async () => {
+    await setBudgets(platform, owner, [{ maxTokens: 1_000_000, maxCostMicros: 10_000_000 }])
+    expect(await heldBy('gpt-4o', sees('published', image))).toBe(128_000 * 1.05 + 100)
+    expect(await heldBy('gpt-4o', sees('restated', image))).toBe(WINDOW + 100)
+  })
+
+  test('bounds no sound that is transcribed, since that may be sent to the model in pieces', async () => {
+    await setBudgets(platform, owner, [{ maxTokens: 100_000 }])
+    const refused = await ask(transcription('windowed', wav(2)), { path: '/audio/transcriptions' })
+    expect(errorOf(refused)).toMatchObject({ code: 'unsupported_under_budget', param: 'file' })
+  })
+})
+
+test('a member passes that the operator vouches for, and no other', async () => {
+  await setBudgets(platform, owner, [{ maxCostMicros: 1_000_000 }])
+  expect((await ask(chat('vouched', { guided_json: { type: 'object' } }))).status).toBe(200)
+  expect(lastBody()).toMatchObject({ guided_json: { type: 'object' } })
+  expect(errorOf(await ask(chat('vouched', { guided_regex: 'a' })))).toMatchObject({ param: 'guided_regex' })
+  expect(errorOf(await ask(chat('compat/plain', { guided_json: {} })))).toMatchObject({ param: 'guided_json' })
+})
+
+describe('the service tier', () => {
+  const tierOf = async (body: object, path?: string) => {
+    expect((await ask(body, path === undefined ? {} : { path })).status).toBe(200)
+    return lastBody()['service_tier']
+  }
+  const response = { model: 'published', input: TEXT }
+
+  test('that OpenAI is sent is the default where none is asked for and cost is limited', async () => {
+    await setBudgets(platform, owner, [{ maxCostMicros: 10_000_000 }])
+    expect(await tierOf(chat('published'))).toBe('default')
+    expect(await tierOf(chat('published', { service_tier: null, stream: true }))).toBe('default')
+    expect(await tierOf(response, '/responses')).toBe('default')
+    expect(await tierOf(chat('compat/plain'))).toBeUndefined()
+  })
+
+  test('stays out where cost is not limited', async () => {
+    await setBudgets(platform, owner, [{ maxRequests: 10, maxTokens: 1_000_000 }])
+    expect(await tierOf(chat('published'))).toBeUndefined()
+    expect(await tierOf(response, '/responses')).toBeUndefined()
+  })
+})
+
+describe('warnings of a new set of budgets', () => {
+  const path = () => `PUT /organizations/${owner.organizationId}/ai-gateway/budgets`
+  const set = async (budgets: unknown) => {
+    const { status, body } = await platform.call(owner.token, path(), budgets)
+    expect(status).toBe(200)
+    return body as { items: unknown[]; warnings: { model: string; refuses: string[]; message: string }[] }
+  }
+  const refusals = async (budget: object) =>
+    Object.fromEntries((await set([budget])).warnings.map(({ model, refuses }) => [model, refuses]))
+
+  test('name each model with what it refuses now', async () => {
+    const byCost = await refusals({ maxCostMicros: 1_000 })
+    expect(byCost).toMatchObject({
+      'compat/plain': ['pictures', 'files', 'recordings', 'earlier responses'],
+      'plain/plain': ['pictures', 'files', 'recordings'],
+      'compat/unpriced': ['everything'],
+      seeing: ['earlier responses'],
+    })
+    for (const model of ['free', 'windowed', 'published', 'reading', 'local/echo'])
+      expect(byCost).not.toHaveProperty([model])
+    const byTokens = await refusals({ maxTokens: 1_000 })
+    expect(byTokens).toMatchObject({ free: ['pictures', 'files', 'recordings', 'earlier responses'] })
+    expect(byTokens).not.toHaveProperty(['windowed'])
+    expect(byTokens).not.toHaveProperty(['local/echo'])
+  })
+
+  test('are what calls meet', async () => {
+    const { warnings } = await set([{ maxCostMicros: 1_000_000 }])
+    expect(warnings.find(({ model }) => model === 'plain/plain')?.message).toBe(
+      'plain/plain refuses pictures, files and recordings under these budgets: what a picture costs at most is not known',
+    )
+    const picture = [{ role: 'user', content: [image] }]
+    expect((await ask(chat('plain/plain', { messages: picture }))).status).toBe(400)
+    expect((await ask(chat('windowed', { messages: picture }))).status).toBe(200)
+  })
+
+  test('are none where only requests are limited, or nothing is enabled', async () => {
+    expect((await set([{ maxRequests: 1 }])).warnings).toEqual([])
+    expect((await set([{ maxCostMicros: 1, enabled: false }])).warnings).toEqual([])
+    expect((await set([])).warnings).toEqual([])
+  })
+
+  test('leave out models that the organization cannot use', async () => {
+    const { organizationId } = owner
+    const policyPath = `PUT /organizations/${organizationId}/ai-gateway/policies`
+    await platform.call(owner.token, policyPath, { allowedModels: ['compat/plain', 'free'] })
+    expect((await set([{ maxCostMicros: 1 }])).warnings.map(({ model }) => model)).toEqual(['compat/plain'])
+  })
+
+  test('may be sent back with the rest of the answer', async () => {
+    const first = await set([{ maxCostMicros: 1_000 }])
+    expect(first.warnings.length).toBeGreaterThan(0)
+    const again = await set(first)
+    expect(again.warnings).toEqual(first.warnings)
+    expect(again.items).toHaveLength(1)
+  })
+})
+
 describe('what can be bounded passes', () => {
   const cases: [string, string, object][] = [
     [
@@ -508,6 +728,11 @@ describe('what can be bounded passes', () => {
     ],
     ['a recording that says how long it is', '/audio/transcriptions', transcription('hearing-wav', wav(2))],
     ['a model of the platform', '/chat/completions', chat('local/echo')],
+    [
+      'a picture for a model of the platform, which reads text alone',
+      '/chat/completions',
+      chat('local/echo', { messages: [{ role: 'user', content: [{ type: 'text', text: 'x' }, image] }] }),
+    ],
     ['a video', '/videos', { model: 'video', prompt: 'A ball', duration: 2 }],
   ]
   test.each(cases)('%s', async (_, path, body) => {

@@ -1,9 +1,15 @@
 import { isRecord } from '@platform/ai-protocols/record'
 import type { InferenceRequest } from '../operations.ts'
-import { unsupportedUnderBudget } from './unsupported-under-budget.ts'
+import { UnsupportedUnderBudget } from './unsupported-under-budget.ts'
 
 type Path = readonly (string | number)[]
 type Fields = Readonly<Record<string, unknown>>
+
+/** Something in a request whose size only its provider knows. */
+interface Unsized {
+  path: Path
+  why: string
+}
 
 /** The billable contents of a request. Tokens of text are at most its bytes. */
 export interface SentInput {
@@ -12,6 +18,11 @@ export interface SentInput {
   images: readonly Path[]
   files: readonly Path[]
   sounds: readonly Path[]
+  unsized: readonly Unsized[]
+  /** True if some of it may be audio, which may have a price of its own. */
+  mayHaveAudio: boolean
+  /** Top-level members whose effect on the price is unknown. */
+  unknown: readonly string[]
   /** True if the request has tools or a schema, which providers describe to their models. */
   hasTools: boolean
 }
@@ -38,6 +49,16 @@ const known: Readonly<Record<InferenceRequest['operation'], ReadonlySet<string>>
   ),
   videos: new Set('model prompt duration seconds size resolution aspect_ratio seed user metadata'.split(' ')),
 }
+
+/** Members that no provider is trusted to offer for nothing: elsewhere they have a price, or lead to content of any size. */
+const priced: ReadonlySet<string> = new Set(
+  `audio background best_of callback_url container context_management conversation inference_geo mcp_servers models plugins
+    prediction prompt provider route speed web_search_options`.split(/\s+/),
+)
+
+/** True for members whose price the gateway itself bounds or refuses, in any operation: an operator cannot vouch for them. */
+export const isPricedMember = (name: string): boolean =>
+  priced.has(name) || Object.values(known).some((members) => members.has(name))
 
 /** Tools that the caller runs. All others run at the provider, which charges for some of them. */
 const callersTools = new Set(['function', 'custom'])
@@ -72,17 +93,24 @@ const isPart = (path: Path): boolean =>
 /** Members of such parts that contain an image, a file or audio, or refer to one. All other members are text. */
 const mediaMembers = new Set(['url', 'image_url', 'data', 'file_data', 'file_url'])
 
+/** True for an image in the body itself. Behind an address there may be anything. */
+function isOwnImage({ image_url: image }: Fields): boolean {
+  const url = isRecord(image) ? image['url'] : image
+  return typeof url === 'string' && /^data:image\//i.test(url)
+}
+
 /**
- * Measures the contents of a request. Throws AiError, `unsupported_under_budget`, for the first member that is or may be charged
- * for beyond tokens of text, images, files and audio.
+ * Measures the contents of a request. Throws UnsupportedUnderBudget for the first known member that is or may be charged for beyond
+ * tokens of text, images, files and audio.
  */
 export function measureInput({ operation, body }: Pick<InferenceRequest, 'operation' | 'body'>): SentInput {
-  for (const [name, value] of Object.entries(body))
-    if (isSent(value) && !known[operation].has(name)) throw unsupportedUnderBudget([name], 'what it costs is not known')
+  const unknown = Object.keys(body).filter((name) => isSent(body[name]) && !known[operation].has(name))
   requireNoPricedOption(body)
   const images: Path[] = []
   const files: Path[] = []
   const sounds: Path[] = []
+  const unsized: Unsized[] = []
+  let mayHaveAudio = operation === 'audio.transcriptions'
   let textBytes = 0
   // Without recursion: a body may be nested deeper than the stack allows.
   const waiting: { value: unknown; path: Path; of: 'content' | 'media' | 'other' }[] = []
@@ -97,11 +125,18 @@ export function measureInput({ operation, body }: Pick<InferenceRequest, 'operat
   const kindOf = (value: Fields, path: Path): 'content' | 'media' => {
     const { type } = value
     if (type === undefined || (typeof type === 'string' && textTypes.has(type))) return 'content'
-    if (!isPart(path) || typeof type !== 'string') throw unsupportedUnderBudget(path, 'what it costs is not known')
+    if (type === 'item_reference') {
+      unsized.push({ path: [...path, 'id'], why: 'how long the item is is not known' })
+      return 'content'
+    }
+    if (!isPart(path) || typeof type !== 'string') throw new UnsupportedUnderBudget(path, 'what it costs is not known')
     if (imageTypes.has(type)) images.push(path)
-    else if (fileTypes.has(type)) requireOwnFile(value, path, files)
-    else if (type === 'input_audio') sounds.push(path)
-    else throw unsupportedUnderBudget(path, 'what it costs is not known')
+    else if (fileTypes.has(type)) {
+      if (isStoredFile(value)) unsized.push({ path: [...path, 'file_id'], why: 'how large it is is not known' })
+      else files.push(path)
+    } else if (type === 'input_audio') sounds.push(path)
+    else throw new UnsupportedUnderBudget(path, 'what it costs is not known')
+    mayHaveAudio ||= !imageTypes.has(type) || !isOwnImage(value)
     return 'media'
   }
   for (let next = waiting.pop(); next; next = waiting.pop()) {
@@ -114,7 +149,8 @@ export function measureInput({ operation, body }: Pick<InferenceRequest, 'operat
       for (const [name, member] of Object.entries(value)) {
         textBytes += jsonBytes(name) + 2
         if (name === 'cache_control') requireShortCache(member, [...path, name])
-        if (of === 'content') requireOwnContent(name, member, [...path, name])
+        if (of === 'content' && isElsewhere(name, member))
+          unsized.push({ path: [...path, name], why: 'what it costs is not known' })
         if (of === 'media' && typeof member === 'string' && mediaMembers.has(name)) continue
         expect(member, [...path, name], of === 'content' && untyped.has(name) ? 'other' : of)
       }
@@ -123,49 +159,42 @@ export function measureInput({ operation, body }: Pick<InferenceRequest, 'operat
     else textBytes += NULL_BYTES
   }
   const explained = ['tools', 'functions', 'response_format', 'text']
-  return { textBytes, images, files, sounds, hasTools: explained.some((name) => isSent(body[name])) }
+  const hasTools = explained.some((name) => isSent(body[name]))
+  mayHaveAudio ||= unsized.length > 0
+  return { textBytes, images, files, sounds, unsized, mayHaveAudio, unknown, hasTools }
 }
 
 /** Throws for members that select another price. */
 function requireNoPricedOption(body: Fields): void {
   const { service_tier: tier, modalities, tools, stream_options: options, duration, seconds } = body
   if (isSent(tier) && tier !== 'default')
-    throw unsupportedUnderBudget(['service_tier'], 'only the tier default has a price that is known')
+    throw new UnsupportedUnderBudget(['service_tier'], 'only the tier default has a price that is known')
   // If every chunk reports usage, the last one need not report all of it.
   for (const [name, value] of Object.entries(isRecord(options) ? options : {}))
     if (isSent(value) && name !== 'include_usage' && name !== 'include_obfuscation')
-      throw unsupportedUnderBudget(['stream_options', name], 'what it does to the usage is not known')
+      throw new UnsupportedUnderBudget(['stream_options', name], 'what it does to the usage is not known')
   if (isSent(duration) && isSent(seconds) && Number(duration) !== Number(seconds))
-    throw unsupportedUnderBudget(['seconds'], 'duration says another length')
+    throw new UnsupportedUnderBudget(['seconds'], 'duration says another length')
   if (Array.isArray(modalities))
     for (const [n, modality] of modalities.entries())
-      if (modality !== 'text') throw unsupportedUnderBudget(['modalities', n], 'only text can be bounded')
+      if (modality !== 'text') throw new UnsupportedUnderBudget(['modalities', n], 'only text can be bounded')
   if (Array.isArray(tools))
     for (const [n, tool] of tools.entries())
       if (!isRecord(tool) || !callersTools.has(String(tool['type'])))
-        throw unsupportedUnderBudget(['tools', n], 'tools that the provider runs have prices of their own')
+        throw new UnsupportedUnderBudget(['tools', n], 'tools that the provider runs have prices of their own')
 }
 
-/** Throws for a file stored at the provider, whose size is unknown here. */
-function requireOwnFile(part: Fields, path: Path, files: Path[]): void {
-  const inner = isRecord(part['file']) ? part['file'] : {}
-  if (isSent(part['file_id']) || isSent(inner['file_id']))
-    throw unsupportedUnderBudget([...path, 'file_id'], 'how large it is is not known')
-  files.push(path)
-}
+/** True for a file that the provider stores. */
+const isStoredFile = (part: Fields): boolean =>
+  isSent(part['file_id']) || (isRecord(part['file']) && isSent(part['file']['file_id']))
 
-/** Throws for content stored elsewhere: images that are not parts of their own, files, and earlier spoken answers. */
-function requireOwnContent(name: string, member: unknown, path: Path): void {
-  const isElsewhere =
-    typeof member === 'string'
-      ? ['file_id', 'image_url', 'file_url'].includes(name)
-      : name === 'audio' && isSent(member)
-  if (isElsewhere) throw unsupportedUnderBudget(path, 'what it costs is not known')
-}
+/** True for content stored elsewhere: images that are not parts of their own, files, and earlier spoken answers. */
+const isElsewhere = (name: string, member: unknown): boolean =>
+  typeof member === 'string' ? ['file_id', 'image_url', 'file_url'].includes(name) : name === 'audio' && isSent(member)
 
 /** Throws for a cache kept for longer than five minutes, since writing it has another price. */
 function requireShortCache(control: unknown, path: Path): void {
   const ttl = isRecord(control) ? control['ttl'] : undefined
   if (isSent(ttl) && ttl !== '5m')
-    throw unsupportedUnderBudget([...path, 'ttl'], 'what such a cache costs is not known')
+    throw new UnsupportedUnderBudget([...path, 'ttl'], 'what such a cache costs is not known')
 }

@@ -12,6 +12,7 @@ export const localProvider: Provider = {
   streamUsage: 'include',
   responses: false,
   contentHosts: [],
+  unpriced: [],
 }
 
 const nothing = { chat: false, streaming: false, tools: false, vision: false, json_mode: false }

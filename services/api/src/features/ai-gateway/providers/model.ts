@@ -17,6 +17,8 @@ export interface Provider {
   /** Whether it has /responses; undefined: unknown. */
   readonly responses: boolean | undefined
   readonly contentHosts: readonly string[]
+  /** Top-level members of requests that change neither price nor tokens there, by the operator's word. */
+  readonly unpriced: readonly string[]
 }
 
 /** A provider's model behind one of our models. */

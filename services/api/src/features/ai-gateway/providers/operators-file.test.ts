@@ -14,6 +14,7 @@ import {
 } from '../../../../test/ai-providers.ts'
 import type { Owner } from '../../../../test/scenario.ts'
 import { openAiGateway } from '../gateway.ts'
+import { findCatalogWarnings } from '../holds/budget-warnings.ts'
 import { checkProviders } from './check-providers.ts'
 import { readProviderFile } from './provider-file.ts'
 
@@ -34,8 +35,17 @@ const whole = (more: object = {}) => ({
     mockModel('mock/401'),
     mockModel('mock/bad-json'),
     mockModel('keyless', {}, 'keyless'),
-    mockModel('film', { price: { output_video_seconds: 0.1 } }),
-  ].map((model) => (model.id === 'film' ? { ...model, modalities: { input: ['text'], output: ['video'] } } : model)),
+    {
+      ...mockModel('film', { price: { output_video_seconds: 0.1 } }),
+      modalities: { input: ['text'], output: ['video'] },
+    },
+    { ...mockModel('voice', { price: { output_mtok: 1 } }), modalities: { input: ['text'], output: ['audio'] } },
+    {
+      ...mockModel('ears', { price: { input_mtok: 1 } }),
+      modalities: { input: ['audio'], output: ['text'] },
+      capabilities: { chat: false },
+    },
+  ],
   ...more,
 })
 
@@ -97,6 +107,41 @@ test('references and doubles are looked at', async () => {
   await expect(readProviderFile(join(folder, 'missing.json'))).rejects.toThrow(/cannot be read/)
 })
 
+test('the operator vouches for members that nobody here knows, and for none that the gateway bounds or refuses itself', async () => {
+  const path = join(folder, 'unpriced.json')
+  const fileWith = (unpriced: unknown) =>
+    writeFile(path, JSON.stringify({ providers: [mockProvider(mock, 'own', { unpriced })], models: [] }))
+  await fileWith(['guided_json', 'chat_template_kwargs'])
+  expect((await readProviderFile(path)).providers[0]?.unpriced).toEqual(['guided_json', 'chat_template_kwargs'])
+  const bounded = [
+    'service_tier',
+    'n',
+    'N',
+    'modalities',
+    'max_tokens',
+    'max_output_tokens',
+    'tools',
+    'messages',
+    'seconds',
+  ]
+  const priced = ['web_search_options', 'prediction', 'audio', 'best_of', 'plugins', 'conversation']
+  await fileWith([...bounded, ...priced])
+  const { message } = (await readProviderFile(path).catch((thrown: unknown) => thrown as Error)) as Error
+  for (const [n, name] of [...bounded, ...priced].entries())
+    expect(message).toContain(`providers.0.unpriced.${n}: The gateway itself decides on ${name}`)
+  for (const wrong of [
+    ['guided json'],
+    ['a.b'],
+    [''],
+    [1],
+    'guided_json',
+    Array.from({ length: 101 }, (_, n) => `m${n}`),
+  ]) {
+    await fileWith(wrong)
+    await expect(readProviderFile(path)).rejects.toThrow(/providers\.0\.unpriced/)
+  }
+})
+
 test('a variable with a key that no header can carry is named', async () => {
   const path = join(folder, 'key.json')
   await writeFile(path, JSON.stringify(whole()))
@@ -152,7 +197,25 @@ test('is checked route by route: keys, prices, and with --live an answer (ai che
   expect(live.get('plain')).toMatchObject({ error: null, latencyMs: expect.any(Number) as number })
   expect(live.get('claude')?.error).toBeNull()
   expect(live.get('mock/401')?.error).toMatch(/key of the provider mock was refused/)
-  expect(live.get('mock/bad-json')?.error).toBe('The answer cannot be read')
+  expect(live.get('mock/bad-json')?.error).toBe('The provider mock sent an answer that cannot be read')
   expect(live.get('keyless')).toMatchObject({ error: null, latencyMs: null })
   expect(JSON.stringify([...live])).not.toContain(OPERATOR_KEY)
+})
+
+test('names by model what budgets of cost and tokens would refuse, whoever has the key (ai check)', async () => {
+  const warnings = await findCatalogWarnings(platform.api)
+  const refusals = Object.fromEntries(warnings.map(({ model, refuses }) => [model, refuses]))
+  expect(refusals).toEqual({
+    plain: ['pictures', 'files', 'recordings', 'earlier responses'],
+    // They have no price. `claude` has one, and a window that is published; `film` is charged by its seconds.
+    'mock/401': ['everything'],
+    'mock/bad-json': ['everything'],
+    keyless: ['everything'],
+    // Nothing says how long its answers are.
+    voice: ['everything'],
+    ears: ['recordings'],
+  })
+  expect(warnings.find(({ model }) => model === 'keyless')?.message).toBe(
+    'keyless refuses everything under these budgets: its price is not known',
+  )
 })

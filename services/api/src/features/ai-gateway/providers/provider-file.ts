@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
 import { PriceOverride } from '../../ai-governance/prices.ts'
+import { isPricedMember } from '../holds/input-bound.ts'
 
 const id = z.string().regex(/^[a-z0-9][a-z0-9._-]{0,63}$/, 'Expected lower-case letters, digits, dots, _ and -')
 const modelId = z
@@ -9,6 +10,12 @@ const modelId = z
   .refine((text) => !text.startsWith('local/'), 'Models below local/ are the platform’s own')
 const modality = z.enum(['text', 'image', 'audio', 'video', 'file', 'embedding'])
 const tokens = z.number().int().min(1)
+const unpricedMember = z
+  .string()
+  .regex(/^[A-Za-z][A-Za-z0-9_-]{0,63}$/, 'Expected the name of a top-level member')
+  .refine((name) => !isPricedMember(name.toLowerCase()), {
+    error: ({ input }) => `The gateway itself decides on ${String(input)}`,
+  })
 
 const provider = z
   .strictObject({
@@ -37,6 +44,8 @@ const provider = z
     responses: z.boolean().optional(),
     /** Additional hosts that videos may be fetched from. */
     contentHosts: z.array(z.string().regex(/^[a-z0-9.-]+$/)).default([]),
+    /** Members of requests that change neither price nor tokens here: they pass under budgets. */
+    unpriced: z.array(unpricedMember).max(100).default([]),
   })
   .readonly()
 

@@ -148,9 +148,16 @@ const wantsUsage = ({ operation, body }: InferenceRequest): boolean => {
 const readerFor = (request: InferenceRequest, translation: { source?: Source; target?: Target } = {}): StreamReader =>
   openStreamReader({ protocol: protocolOf(request), ...translation, dropsUsage: !wantsUsage(request) })
 
+/** At OpenAI a request without a tier is charged by that of the account, which may be dearer than the known price. */
+const tierOf = ({ operation, body, serviceTier }: InferenceRequest, { id }: Provider): Fields =>
+  id === 'openai' && serviceTier !== undefined && (operation === 'chat.completions' || operation === 'responses')
+    ? { service_tier: body['service_tier'] ?? serviceTier }
+    : {}
+
 /** Makes the body for a provider that speaks the caller's protocol. */
-function bodyFor({ operation, body, answer }: InferenceRequest, { provider, upstreamModel }: KeyedRoute): Fields {
-  const own = { ...body, model: upstreamModel }
+function bodyFor(request: InferenceRequest, { provider, upstreamModel }: KeyedRoute): Fields {
+  const { operation, body, answer } = request
+  const own = { ...body, model: upstreamModel, ...tierOf(request, provider) }
   if (operation !== 'chat.completions' || answer !== 'events' || provider.streamUsage !== 'include') return own
   return { ...own, stream_options: { ...(body['stream_options'] as Fields | null | undefined), include_usage: true } }
 }

@@ -69,8 +69,9 @@ describe('budgets', () => {
           updatedAt: expect.any(String) as string,
         },
       ],
+      warnings: [],
     })
-    expect((await get()).body).toEqual(set.body)
+    expect((await get()).body).toEqual({ items: itemsOf(set) })
   })
 
   test.each([
@@ -144,6 +145,29 @@ describe('budgets', () => {
     expect(itemsOf(await get())).toEqual(before)
   })
 
+  test('are refused with the place of what is wrong, and with what was expected there', async () => {
+    const many = Array.from({ length: 500 }, () => ({ maxRequests: 1 }))
+    const wrong: [body: unknown, property: string, expected: unknown, found: unknown][] = [
+      [[{ maxCostMicros: '5' }], '/0/maxCostMicros', 'number', '5'],
+      [[{ maxRequests: 1 }, { maxTokens: 1.5 }], '/1/maxTokens', 'int', 1.5],
+      [[{ maxRequests: 1, period: 'week' }], '/0/period', ['day', 'month'], 'week'],
+      [[{ maxRequests: -1 }], '/0/maxRequests', { minimum: 0 }, -1],
+      [{ budgets: [{ maxCostMicros: '5' }] }, '/budgets/0/maxCostMicros', 'number', '5'],
+      [{ items: [{ enabled: 'yes', maxRequests: 1 }] }, '/items/0/enabled', 'boolean', 'yes'],
+      [{ items: 5 }, '/items', 'array', 5],
+      [[7], '/0', 'object', 7],
+      [many, '', { maximum: 100 }, expect.anything()],
+      [{ budgets: many }, '/budgets', { maximum: 100 }, expect.anything()],
+      [{ budgets: [], items: [] }, '/items', 'no such member', []],
+      [{}, '/budgets', 'array', null],
+    ]
+    for (const [body, property, expected, found] of wrong) {
+      const answer = await put(body)
+      expect(answer).toMatchObject({ status: 422, body: { on: 'body', property, expected, found } })
+      expect((answer.body as { message: string }).message).toMatch(new RegExp(`^${property || 'The value'}: .`))
+    }
+  })
+
   test('are at most a hundred, of as many targets', async () => {
     const people = await Promise.all(Array.from({ length: 49 }, () => platform.person()))
     for (const { userId } of people) await setMember(platform.api, owner.organizationId, userId, 'MEMBER')
@@ -175,7 +199,37 @@ describe('budgets', () => {
     expect(itemsOf(await get())).toEqual(before)
   })
 
-  test('are seen by members and set by owners and admins, and by no key', async () => {
+  test('of its own application are what a key reads, with what is spent, and no others', async () => {
+    const { applicationId } = owner
+    const second = await platform.call(owner.token, 'POST /applications', {
+      organizationId: owner.organizationId,
+      name: 'Second',
+    })
+    const own = [
+      { applicationId, maxRequests: 5 },
+      { applicationId, userId: owner.person.userId, maxTokens: 7 },
+    ]
+    await setBudgets(platform, owner, [{ maxRequests: 3 }, ...own, { applicationId: second.body.id, maxRequests: 1 }])
+    const all = itemsOf(await get())
+    const { token } = await newKey(platform, owner, scope)
+    expect(itemsOf(await get(token))).toEqual(all.filter((budget) => budget.applicationId === applicationId))
+    expect(itemsOf(await get(token))).toMatchObject(own)
+
+    // The operator's allowance is of the organization.
+    const free = await newOwner(platform)
+    const key = await newKey(platform, free, scope)
+    const ofFree = (token: string) => platform.call(token, `GET ${pathOf(free)}`)
+    expect(itemsOf(await ofFree(free.token))).toMatchObject([{ source: 'operator' }])
+    expect(await ofFree(key.token)).toMatchObject({ status: 200, body: { items: [] } })
+
+    expect(await ofFree(token)).toMatchObject({ status: 403, body: { error: 'Access denied' } })
+    expect(await platform.call(token, `GET ${pathOf({ ...owner, organizationId: randomUUID() })}`)).toMatchObject({
+      status: 404,
+      body: { error: 'Organization not found' },
+    })
+  })
+
+  test('are seen by members and keys, and set by owners and admins alone', async () => {
     const stranger = await newOwner(platform)
     const [member, admin] = await Promise.all([platform.person(), platform.person()])
     await setMember(platform.api, owner.organizationId, member.userId, 'MEMBER')
@@ -185,7 +239,7 @@ describe('budgets', () => {
     const askers = [
       [await member.token(scope), 200, 403],
       [await admin.token(scope), 200, 200],
-      [ofKey, 403, 403],
+      [ofKey, 200, 403],
       [stranger.token, 404, 404],
       [await owner.person.token(everyScope.filter((each) => each !== scope[0])), 403, 403],
       ['nonsense', 401, 401],

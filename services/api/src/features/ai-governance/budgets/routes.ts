@@ -1,7 +1,10 @@
 import { z } from '@hono/zod-openapi'
+import type { Deps } from '../../../deps.ts'
 import { endpoint } from '../../../http/endpoint.ts'
 import { id, instant, pathId, text } from '../../../http/fields.ts'
 import { reachOrganization } from '../../organizations/reach.ts'
+import { reachReadable } from '../reach.ts'
+import { type BudgetWarning, refusable } from './budget-warning.ts'
 import { listBudgets, replaceBudgets } from './budgets.ts'
 
 const tag = 'AI governance'
@@ -84,14 +87,48 @@ const BudgetInput = z
 const list = z.array(BudgetInput).max(BUDGETS_MAX)
 /** The three accepted shapes of the body (wire.md). */
 const Body = z
-  .union([list, z.strictObject({ budgets: list }), z.strictObject({ items: list })])
+  .union([
+    list,
+    z.strictObject({ budgets: list }),
+    z.strictObject({ items: list, warnings: z.unknown().optional().openapi({ description: 'Ignored.' }) }),
+  ])
   .openapi({ example: [{ maxCostMicros: 5_000_000, period: 'month' }] })
 
 const Budgets = z.object({ items: z.array(Budget) })
 
+const ShownWarning = z
+  .object({
+    model: z.string(),
+    refuses: z.array(z.enum(refusable)).openapi({ description: '`everything` if not even text is let through.' }),
+    message: z.string().openapi({ description: 'For people.' }),
+  })
+  .openapi('AiBudgetWarning', {
+    example: {
+      model: 'qwen3',
+      refuses: ['pictures', 'files'],
+      message: 'qwen3 refuses pictures and files under these budgets: what a picture costs at most is not known',
+    },
+  })
+
+const ReplacedBudgets = z.object({
+  ...Budgets.shape,
+  warnings: z.array(ShownWarning).openapi({
+    description:
+      'What models of the organization refuse now, because its cost or its tokens cannot be bounded before the call. At most 100 models.',
+  }),
+})
+
 const ofOrganization = { id: pathId('Organization') }
 
-export const aiBudgetEndpoints = [
+/** Finds what models of an organization refuse under budgets that limit its cost or its tokens. */
+type FindWarnings = (
+  deps: Deps,
+  organizationId: string,
+  limits: { cost: boolean; tokens: boolean },
+) => Promise<BudgetWarning[]>
+
+/** findWarnings: of the feature above this one, which knows the models. */
+export const aiBudgetEndpoints = (findWarnings: FindWarnings) => [
   endpoint({
     operation: 'listAiBudgets',
     on: 'GET /organizations/{id}/ai-gateway/budgets',
@@ -99,13 +136,15 @@ export const aiBudgetEndpoints = [
     tag,
     summary: 'List budgets',
     description:
-      'All budgets, with what is spent and held in the current UTC day or month. If the operator lets the organization use some of its provider keys, that allowance is listed as well.',
-    actor: 'user',
+      'All budgets, with what is spent and held in the current UTC day or month. If the operator lets the organization use some of its provider keys, that allowance is listed as well. An API key gets only the budgets that name its application.',
+    actor: 'any',
     scope,
     params: ofOrganization,
-    reach: (call) => reachOrganization(call, call.params.id),
+    reach: (call) => reachReadable(call, undefined),
     returns: [200, Budgets],
-    handle: async ({ deps, target }) => ({ items: await listBudgets(deps, target) }),
+    handle: async ({ deps, target }) => ({
+      items: await listBudgets(deps, target.organizationId, target.applicationId),
+    }),
   }),
   endpoint({
     operation: 'replaceAiBudgets',
@@ -114,13 +153,13 @@ export const aiBudgetEndpoints = [
     tag,
     summary: 'Replace budgets',
     description:
-      'Replaces the whole set: send an array, or an object with `budgets` or `items`; `[]` clears it. The response of GET can be sent back unchanged. Every maximum of an enabled budget is a hard limit, and a call must fit into all budgets that match it. Replacing budgets does not reset what has been spent. Needs the role OWNER or ADMIN.',
+      'Replaces the whole set: send an array, or an object with `budgets` or `items`; `[]` clears it. The response of GET or PUT can be sent back unchanged. Every maximum of an enabled budget is a hard limit, and a call must fit into all budgets that match it. Replacing budgets does not reset what has been spent. Needs the role OWNER or ADMIN.',
     actor: 'user',
     scope,
     params: ofOrganization,
     body: Body,
     reach: (call) => reachOrganization(call, call.params.id, 'admin'),
-    returns: [200, Budgets],
+    returns: [200, ReplacedBudgets],
     fails: [400, 409],
     handle: async ({ deps, actor, target, body }) => {
       const all = Array.isArray(body) ? body : 'budgets' in body ? body.budgets : body.items
@@ -135,7 +174,15 @@ export const aiBudgetEndpoints = [
         maxRequestCostMicros: budget.maxRequestCostMicros ?? null,
         enabled: budget.enabled,
       }))
-      return { items: await replaceBudgets(deps, actor, target, inputs) }
+      const items = await replaceBudgets(deps, actor, target, inputs)
+      const enabled = inputs.filter((budget) => budget.enabled)
+      const warnings = await findWarnings(deps, target.id, {
+        cost: enabled.some(
+          ({ maxCostMicros, maxRequestCostMicros }) => (maxCostMicros ?? maxRequestCostMicros) !== null,
+        ),
+        tokens: enabled.some(({ maxTokens }) => maxTokens !== null),
+      })
+      return { items, warnings }
     },
   }),
 ]
