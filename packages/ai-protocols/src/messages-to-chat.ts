@@ -153,6 +153,8 @@ interface StreamFailure {
 export interface ChatChunkTranslator {
   /** Translates the next event into chunks. Never throws; after a failure or the end it returns none. */
   push(event: Pick<SseEvent, 'data'>): ChatChunk[]
+  /** Returns the chunks that are left where the text has ended and the upstream sends no `message_stop`; none before. */
+  end(): ChatChunk[]
   /** Returns whether the message is complete. A stream that ends earlier was cut off. */
   isComplete(): boolean
   /** Returns the failure once the upstream has sent an error, or an event that is not valid JSON. */
@@ -207,6 +209,12 @@ export function createChatChunkTranslator({
     if (hasFinished) return []
     hasFinished = true
     return [chunkOf(explanation === undefined ? {} : { refusal: explanation }, toFinishReason(stopReason))]
+  }
+
+  function complete(): ChatChunk[] {
+    isComplete = true
+    const total = usage()
+    return includeUsage && total ? [{ ...chunkOf({}), choices: [], usage: toChatUsage(total) }] : []
   }
 
   function textChunks(name: 'content' | 'reasoning_content', text: string | undefined): ChatChunk[] {
@@ -285,13 +293,8 @@ export function createChatChunkTranslator({
         const stopReason = memberOf(delta, 'stop_reason')
         return stopReason == null ? [] : finish(stopReason, textOf(memberOf(delta, 'stop_details'), 'explanation'))
       }
-      case 'message_stop': {
-        isComplete = true
-        const last = finish('end_turn')
-        const total = usage()
-        if (!includeUsage || total === undefined) return last
-        return [...last, { ...chunkOf({}), choices: [], usage: toChatUsage(total) }]
-      }
+      case 'message_stop':
+        return [...finish('end_turn'), ...complete()]
       case 'error': {
         const error = memberOf(event, 'error')
         failure = {
@@ -316,6 +319,7 @@ export function createChatChunkTranslator({
       }
       return translate(event)
     },
+    end: () => (hasFinished && !isComplete ? complete() : []),
     isComplete: () => isComplete,
     failure: () => failure,
     usage,

@@ -96,7 +96,8 @@ function paramOf(pointer: string): string | null {
 export function describeAiFailure(thrown: unknown): AiFailure & { status: number } {
   const error = known(thrown)
   const { status, message } = error
-  if (error instanceof AiError) return { status, message, type: error.type, param: error.param, code: error.code }
+  if (error instanceof AiError)
+    return { status, message: error.told, type: error.type, param: error.param, code: error.code }
   const [type, code] = aiKinds[status] ?? ['api_error', null]
   const param = error instanceof ValidationFailed ? paramOf(error.failures[0].property) : null
   return { status, message, type, param, code: error instanceof Forbidden ? error.reason : code }

@@ -10,6 +10,7 @@ import type { UsageEvent } from '../ai-governance/record-usage.ts'
 import type { ProviderAttempt } from '../ai-governance/table.ts'
 import { tokensOfBytes } from './local/token-estimate.ts'
 import type { KeyedRoute } from './providers/choose-routes.ts'
+import type { EventStream } from './event-stream.ts'
 import type { InferenceOperation, InferenceRequest } from './operations.ts'
 import type { Placement } from './place-call.ts'
 import { ClientLeft, TookTooLong } from './abort-reasons.ts'
@@ -83,6 +84,8 @@ export class Call {
   route: KeyedRoute | undefined
   /** True if the outcome of a sent request is unknown. */
   isLost = false
+  /** Usage that the provider of such a request told before it was lost. */
+  lostUsage: Usage | undefined
   /** Owner of the key, which is the same for all routes of the call. */
   keyOwner: KeyedRoute['keyOwner'] | null = null
   /** True once a request was sent to a provider. */
@@ -90,6 +93,8 @@ export class Call {
   /** The amount held from its budgets; undefined: no budget limits it. */
   held: HeldBound | undefined
   hasLeft = false
+  /** The stream of the answer to the client; undefined: it is none, or the call has no route yet. */
+  events: EventStream | undefined
   readonly #controller = new AbortController()
   readonly #startedAtMs = performance.now()
   readonly #total: NodeJS.Timeout
@@ -121,9 +126,10 @@ export class Call {
   }
 
   /** Notes that the outcome of a request sent along a route is unknown. */
-  readonly lose = (route: KeyedRoute): void => {
+  readonly lose = (route: KeyedRoute, usageSoFar?: Usage): void => {
     this.route = route
     this.isLost = true
+    this.lostUsage = usageSoFar
   }
 
   /** Notes that a request was sent to a provider. */
@@ -137,6 +143,7 @@ export class Call {
     this.outgoing.off('close', this.#onClose)
     clearTimeout(this.#total)
     clearTimeout(this.#left)
+    this.events?.stop()
     this.#over()
   }
 

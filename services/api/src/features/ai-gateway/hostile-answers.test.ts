@@ -1,6 +1,6 @@
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { eq } from 'drizzle-orm'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { askAi, usageEventOf } from '../../../test/ai-asks.ts'
 import { aiKeys, chatOf, mockModel, mockProvider, newEntitledOwner } from '../../../test/ai-providers.ts'
 import { type HostileProvider, startHostileProvider } from '../../../test/hostile-provider.ts'
@@ -31,6 +31,9 @@ afterAll(async () => {
   await platform.close()
   await provider.close()
 })
+
+// Answers that are none open circuits.
+afterEach(() => platform.api.ai.reload())
 
 const HUGE = String(Number.MAX_SAFE_INTEGER)
 const message = '"choices":[{"index":0,"message":{"role":"assistant","content":"x"},"finish_reason":"stop"}]'

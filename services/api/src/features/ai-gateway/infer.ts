@@ -1,15 +1,16 @@
 import type { Actor } from '../../deps.ts'
 import { commonHeaders, type Exchange, type Reply, type Sent } from '../../http/exchange.ts'
+import type { Call } from './call.ts'
+import { type EventStream, openEventStream } from './event-stream.ts'
 import { holdCall } from './holds/hold-call.ts'
-import { dispatch, type Served } from './providers/dispatch.ts'
 import type { InferenceRequest } from './operations.ts'
+import { dispatch, type Served } from './providers/dispatch.ts'
+import { protocolOf, wiresFor } from './providers/wires.ts'
+import { EndedEarly, type KeptAnswer, relayBytes, relayEvents, type Told } from './relay.ts'
 import type { ReadRequest } from './requests/read-inference.ts'
-import { EndedEarly, readWhole, relayBytes, relayEvents, type Told, type KeptAnswer } from './relay.ts'
 import { routesFor } from './routes-for.ts'
 import { completeResponse, keepResponse } from './stored-responses.ts'
 import { totalInput, totalOutput } from '@platform/ai-protocols/usage'
-import { upstreamError } from './providers/upstream-failure.ts'
-import { protocolOf, wiresFor } from './providers/wires.ts'
 import { type Admitted, CLIENT_LEFT, withCall } from './with-call.ts'
 
 /** The largest body that is copied to go out with the head in one write. */
@@ -20,7 +21,7 @@ async function relay({ call, placement, request }: Admitted, served: Served): Pr
   const { exchange, outgoing } = call
   const { deps } = exchange
   const { timings } = deps.ai
-  const headers = commonHeaders(exchange)
+  const { judged } = served
   const isKept = request.body['store'] !== false && served.wire.keepsAnswers
   const keep = async (responseId: string) => {
     if (isKept) await keepResponse(deps, placement, served.route, responseId)
@@ -30,25 +31,27 @@ async function relay({ call, placement, request }: Admitted, served: Served): Pr
     const totalTokens = usage && totalInput(usage) + totalOutput(usage)
     await completeResponse(deps, placement, served.route, { id: responseId, itemIds, totalTokens })
   }
-  if (request.answer === 'events')
-    return relayEvents(served, outgoing, { headers, protocol: protocolOf(request), timings, keep, complete })
-  if (request.answer === 'bytes') return relayBytes(served, outgoing, { headers, timings, kind: 'audio' })
-  const body = await readWhole(served, timings)
-  let answer
-  try {
-    answer = served.wire.readWhole(body)
-  } catch {
-    throw upstreamError(served.route, 'sent an answer that cannot be read')
-  }
-  const { bytes, contentType, responseId } = answer
+  if (judged.kind === 'events') return relayEvents(served, judged, eventsOf(call, request), { timings, keep, complete })
+  const headers = commonHeaders(exchange)
+  if (judged.kind === 'bytes') return relayBytes(served, judged, outgoing, { headers, timings, kind: 'audio' })
+  const { document } = judged
+  const { bytes, contentType, responseId } = document
   if (responseId !== undefined) await keep(responseId)
-  await complete(answer)
-  if (call.hasLeft) return answer
+  await complete(document)
+  if (call.hasLeft) return document
   outgoing.writeHead(200, { ...headers, 'content-type': contentType, 'content-length': bytes.length })
   // A latin1 string goes out in one write with the head; a buffer would be a second one.
   if (bytes.length <= JOINED_BYTES_MAX) outgoing.end(bytes.toString('latin1'), 'latin1')
   else outgoing.end(bytes)
-  return answer
+  return document
+}
+
+/** Returns the stream of a call's answer to its client. */
+function eventsOf(call: Call, request: InferenceRequest): EventStream {
+  const { exchange, outgoing } = call
+  const { pingMs } = exchange.deps.ai.timings
+  const options = { headers: commonHeaders(exchange), protocol: protocolOf(request), pingMs }
+  return (call.events ??= openEventStream(outgoing, options))
 }
 
 /** Sends the answer, and settles its usage. */
@@ -96,13 +99,14 @@ export function infer(
       organizationId: placement.organizationId,
       signal: call.signal,
       isWaitedFor: call.isWaitedFor,
-      isWhole: request.answer === 'whole',
+      answer: request.answer,
       // The hold covers a single request.
       mayRepeatLost: call.held === undefined,
       attempts: call.attempts,
       onAsked: call.noteAsked,
       onLost: call.lose,
     }
+    if (request.answer === 'events') eventsOf(call, request)
     const served = await dispatch(deps.ai, dispatching, routes, (route) => wiresFor(request, route, context))
     admitted.releaseBody()
     return serve({ ...admitted, request }, served)

@@ -312,8 +312,9 @@ describe('a failure', () => {
     errorCode,
   })
   const upstreamError = told(503, 'api_error', 'upstream_error')
-  const unavailable = { provider: 'compat', error: 'provider_unavailable', statusCode: 503 }
-  const failed = (provider = 'compat') => ({ provider, error: 'upstream_error', statusCode: 503 })
+  const unavailable = { provider: 'compat', error: 'provider_unavailable', statusCode: 401 }
+  const failed = { provider: 'compat', error: 'upstream_error', statusCode: 500 }
+  const away = { provider: 'away', error: 'not_connected' }
 
   test.each([
     [
@@ -327,7 +328,7 @@ describe('a failure', () => {
       told(429, 'rate_limit_error', 'upstream_rate_limited'),
       Array.from({ length: 3 }, () => ({ provider: 'compat', error: 'upstream_rate_limited', statusCode: 429 })),
     ],
-    ['500', upstreamError, [failed(), failed(), failed()]],
+    ['500', upstreamError, [failed, failed, failed]],
   ])('with the status %s costs nothing', async (steering, failure, providerAttempts) => {
     const event = await settle('/chat/completions', chat(`compat/${steering}`))
     expect(event).toMatchObject({ ...failure, ...free, providerAttempts, modelServed: `compat/${steering}` })
@@ -335,8 +336,7 @@ describe('a failure', () => {
 
   test('of a provider that cannot be reached costs nothing', async () => {
     const event = await settle('/chat/completions', chat('away/plain'))
-    const attempts = [failed('away'), failed('away'), failed('away')]
-    expect(event).toMatchObject({ ...upstreamError, ...free, providerAttempts: attempts })
+    expect(event).toMatchObject({ ...upstreamError, ...free, providerAttempts: [away, away, away] })
   })
 
   test.each([

@@ -1,3 +1,4 @@
+import { ApiError } from '@platform/errors/api-error'
 import type { Actor } from '../../deps.ts'
 import { readHeaders } from '../../http/endpoint.ts'
 import { asApiError, type Exchange, type Reply, type Sent } from '../../http/exchange.ts'
@@ -56,14 +57,21 @@ export async function withCall(
     return await work({ call, placement, request: reading.request, releaseBody: reading.release })
   } catch (error) {
     const failure = asApiError(failureOf(call, error))
-    const estimate = call.isLost ? { inputBytes: call.textBytes, outputBytes: 0 } : undefined
+    const estimate = call.isLost
+      ? { inputBytes: call.textBytes, outputBytes: 0, usageSoFar: call.lostUsage }
+      : undefined
     if (failure instanceof ClientLeft) {
       const known = call.isWhole ? 'nothing' : 'until left'
       call.settle({ status: 'cancelled', statusCode: CLIENT_LEFT, estimate, known })
       return { sent: CLIENT_LEFT }
     }
-    call.settle({ status: 'error', failure, estimate, known: 'nothing' })
-    throw failure
+    if (!call.events?.outgoing.headersSent) {
+      call.settle({ status: 'error', failure, estimate, known: 'nothing' })
+      throw failure
+    }
+    call.settle({ status: 'error', statusCode: 200, failure, estimate, known: 'nothing' })
+    call.events.fail(failure)
+    return { sent: failure instanceof ApiError ? 200 : 500, failure }
   } finally {
     call.release()
   }

@@ -6,7 +6,6 @@ import type { KeyedRoute } from './choose-routes.ts'
 import { createCircuits } from './circuits.ts'
 import { dispatch } from './dispatch.ts'
 import type { InferenceRequest } from '../operations.ts'
-import { readWhole } from '../relay.ts'
 import { wiresFor } from './wires.ts'
 
 const noReferences = { references: [], storedItems: new Map<string, ReadonlySet<string>>() }
@@ -56,7 +55,7 @@ async function callRoute(
     organizationId: 'operator',
     signal: AbortSignal.timeout(LIVE_MS),
     isWaitedFor: () => true,
-    isWhole: true,
+    answer: 'whole' as const,
     mayRepeatLost: false,
     attempts: [],
     onAsked: () => {},
@@ -68,12 +67,10 @@ async function callRoute(
     const served = await dispatch({ ...ai, circuits: createCircuits() }, call, [keyed], (each) =>
       wiresFor(request, each, context),
     )
-    served.wire.readWhole(await readWhole(served, ai.timings))
+    served.release()
     return null
   } catch (error) {
-    return error instanceof SyntaxError || error instanceof TypeError
-      ? 'The answer cannot be read'
-      : describeAiFailure(error).message
+    return describeAiFailure(error).message
   }
 }
 

@@ -37,15 +37,8 @@ beforeAll(async () => {
         mockProvider({ baseUrl: 'http://127.0.0.1:1/v1' }, 'never-there'),
       ],
       models: [
-        ...[
-          '429-once',
-          '500-once',
-          '502-once',
-          '503-once',
-          '504-once',
-          '429-once-retry-after-1',
-          '429-retry-after-3',
-        ].map((suffix) => mockModel(`mock/${suffix}`)),
+        ...[408, 409, 429, 500, 502, 503, 504, 529].map((status) => mockModel(`mock/${status}-once`)),
+        ...['429-once-retry-after-1', '429-retry-after-3'].map((suffix) => mockModel(`mock/${suffix}`)),
         ...['500', '429', '400', '401', '405', '501', 'hang-headers', 'stall-mid', 'reset-before'].map((suffix) =>
           mockModel(`mock/${suffix}`),
         ),
@@ -119,7 +112,7 @@ const chat = (model: string, more: object = {}, { token } = owner) =>
 const triesOf = (from: number) => mock.ledger.slice(from).map(({ model }) => model)
 
 describe('a failure that may pass', () => {
-  test.each(['429', '500', '502', '503', '504'])(
+  test.each(['408', '409', '429', '500', '502', '503', '504', '529'])(
     '%s is tried once more, and the caller learns of it in the event alone',
     async (status) => {
       const from = mock.ledger.length
@@ -131,7 +124,7 @@ describe('a failure that may pass', () => {
         status: 'success',
         provider: 'mock',
         providerAttempts: [
-          { provider: 'mock', error: expect.any(String) as string, statusCode: status === '429' ? 429 : 503 },
+          { provider: 'mock', error: expect.any(String) as string, statusCode: Number(status) },
           { provider: 'mock', statusCode: 200 },
         ],
       })
@@ -318,7 +311,7 @@ describe('a circuit', () => {
     expect((await chat('three', { provider: { order: ['mock'], restrict_to_order: true } }, third)).status).toBe(200)
     // Reloading the file closes them.
     await platform.api.ai.reload()
-    expect((await chat('broken/500', {}, third)).body.error.message).toBe('The provider mock answered 500')
+    expect((await chat('broken/500', {}, third)).body.error.message).toMatch(/^The provider mock answered 500/)
   })
 
   test('is not opened by requests or keys that a provider refuses', async () => {

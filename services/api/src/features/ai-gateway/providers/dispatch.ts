@@ -1,28 +1,38 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AiError } from '@platform/errors/ai-error'
+import type { Usage } from '@platform/ai-protocols/usage'
 import type { ProviderAttempt } from '../../ai-governance/table.ts'
-import { ClientLeft } from '../abort-reasons.ts'
+import { ClientLeft, TookTooLong } from '../abort-reasons.ts'
+import type { AnswerKind } from '../operations.ts'
 import type { KeyedRoute } from './choose-routes.ts'
 import type { Circuits } from './circuits.ts'
-import type { AiTimings } from './timings.ts'
+import { judge, type Judged, NoAnswer, readWordsDocument } from './judge.ts'
 import { routeName } from './model.ts'
+import { BrokenStream, ToldFailure } from './stream-reader.ts'
+import type { AiTimings } from './timings.ts'
 import { LostAnswer, NotConnected, type UpstreamAnswer, type UpstreamClient } from './upstream-client.ts'
-import { failureOfStatus, recordedCode, upstreamError, upstreamTimeout } from './upstream-failure.ts'
+import { failureOfExchange, failureOfStatus, recordedCode, upstreamError } from './upstream-failure.ts'
+import { readFailure, readWords } from './upstream-words.ts'
 import type { Wire } from './wires.ts'
 
 /** Retries at one provider, after the first attempt. */
 const REPEATS_MAX = 2
-const ERROR_BYTES_MAX = 65_536
-const ERROR_BODY_MS = 5_000
-const REPEATED = new Set([429, 500, 502, 503, 504])
 /** Statuses for a path that a provider does not have; a 404 may also be about the model. */
 const NO_SUCH_PATH = new Set([404, 405, 501])
+/** The status of a failure told in words that name none. */
+const UNNAMED_STATUS = 502
+
+/** True for a status that may pass, as the SDKs of OpenAI and Anthropic see it. */
+const mayPass = (status: number): boolean =>
+  [408, 409, 429].includes(status) || (status >= 500 && status !== 501 && status !== 505)
 
 /** An answer that has begun, and how to end it. */
 export interface Served {
   route: KeyedRoute
   wire: Wire
-  answer: UpstreamAnswer
+  judged: Judged
+  /** The attempt that it came by: if the answer fails later, the failure is noted there. */
+  attempt: ProviderAttempt
   /** Ends the exchange with the provider. Its body fails with the reason. */
   abort(reason: Error): void
   /** Aborted with the exchange, and once nobody waits for the answer. */
@@ -37,16 +47,16 @@ export interface Dispatching {
   signal: AbortSignal
   /** False once the client has left: then no new attempt begins; an answer in progress may continue. */
   isWaitedFor(): boolean
-  /** True for an answer in one document: it may take longer to begin. */
-  isWhole: boolean
+  /** The form of the answer. A whole one may take longer to begin. */
+  answer: AnswerKind
   /** True if a request whose outcome is unknown may be retried, here or elsewhere. */
   mayRepeatLost: boolean
   /** Collects the attempts. */
   attempts: ProviderAttempt[]
   /** Called when a request was sent, whatever its outcome. */
   onAsked(): void
-  /** Called when a request was sent along a route and its outcome is unknown. */
-  onLost(route: KeyedRoute): void
+  /** Called when a request was sent along a route and its outcome is unknown. usageSoFar: as the provider told by then. */
+  onLost(route: KeyedRoute, usageSoFar?: Usage): void
 }
 
 interface DispatchDeps {
@@ -55,11 +65,6 @@ interface DispatchDeps {
   timings: AiTimings
   /** Routes whose model turned out to have no /responses, by `routeName`. */
   lacksResponses: Set<string>
-}
-
-/** The first byte did not arrive in time. */
-class TooLate extends Error {
-  override name = 'TooLate'
 }
 
 /** What is at fault: the provider is unreachable, it failed, or it works but rejects the request or the key. */
@@ -103,41 +108,78 @@ function openCircuit(circuits: Circuits, { provider, keyOwner, upstreamModel }: 
   }
 }
 
-/** The outcome of one attempt: an answer, or a failure and whether to retry here or elsewhere. */
-type Outcome =
-  | { kind: 'served'; served: Served }
-  | {
-      kind: 'failed'
-      failure: AiError
-      next: 'repeat' | 'elsewhere' | 'give up'
-      waitMs?: number
-      fault: Fault
-      /** The provider may have processed the request all the same. */
-      isLost?: true
-    }
-  | { kind: 'no such path'; failure: AiError }
-
-async function readErrorBody({ body }: UpstreamAnswer, abort: (reason: Error) => void): Promise<Buffer> {
-  const late = setTimeout(() => abort(new TooLate()), ERROR_BODY_MS)
-  const chunks: Buffer[] = []
-  let length = 0
-  try {
-    for await (const chunk of body as AsyncIterable<Buffer>) {
-      chunks.push(chunk)
-      length += chunk.length
-      if (length >= ERROR_BYTES_MAX) break
-    }
-  } catch {
-    // What arrived is enough.
-  } finally {
-    clearTimeout(late)
-  }
-  return Buffer.concat(chunks)
+/** A failed attempt, and whether to retry here or elsewhere. */
+interface Failed {
+  kind: 'failed'
+  failure: AiError
+  /** What it is called in the record of the attempt. */
+  name: string
+  /** The provider's own status; undefined: none came. */
+  status?: number | undefined
+  next: 'repeat' | 'elsewhere' | 'give up' | 'next wire'
+  waitMs?: number
+  fault: Fault
+  /** True if the provider may have processed the request all the same. */
+  isLost?: boolean
+  usageSoFar?: Usage | undefined
 }
 
+/** Returns the outcome of a status, or of a failure in words that names it. value: the error document. */
+function failedWith(status: number, value: unknown, route: KeyedRoute, what?: string): Failed {
+  const failure = failureOfStatus(status, value, route, what)
+  const name = recordedCode(failure) ?? failure.type
+  const fault = status < 500 ? 'request' : 'provider'
+  const failed = { kind: 'failed', failure, name, status, fault } as const
+  if (NO_SUCH_PATH.has(status) && failure.code !== 'model_not_found') return { ...failed, next: 'next wire' }
+  if (mayPass(status)) return { ...failed, next: 'repeat' }
+  // An invalid request fails elsewhere too; another provider has another key.
+  return { ...failed, next: failure.status < 500 ? 'give up' : 'elsewhere' }
+}
+
+/** Returns the outcome of an exchange that ended without an answer. status: that of the answer, if one began. */
+function failedBy(error: unknown, route: KeyedRoute, status?: number): Failed {
+  const failed = { kind: 'failed', ...failureOfExchange(route, error), status } as const
+  // The provider does not support the caller's protocol, and the request cannot be translated.
+  if (error instanceof AiError) return { ...failed, next: 'elsewhere', fault: 'request' }
+  if (error instanceof NotConnected) return { ...failed, next: 'repeat', fault: 'unreachable' }
+  const isEarly = status === undefined && !(error instanceof TookTooLong)
+  return { ...failed, next: isEarly ? 'repeat' : 'elsewhere', fault: 'provider', isLost: true }
+}
+
+/** Returns the outcome of an answer under a status of success that turned out to be none. */
+function failedUnder(status: number, { cause, isLost, usageSoFar }: NoAnswer, route: KeyedRoute): Failed {
+  if (!(cause instanceof ToldFailure)) return { ...failedBy(cause, route, status), usageSoFar }
+  const named = readWords(cause.value).status
+  return {
+    ...failedWith(named ?? UNNAMED_STATUS, cause.value, route, 'answered with an error'),
+    status: named ?? status,
+    isLost,
+    usageSoFar,
+  }
+}
+
+/** The outcome of a refusal, after the time that the provider asks to wait. */
+function failedAfter(
+  { status, retryAfterSeconds }: UpstreamAnswer,
+  body: Buffer,
+  route: KeyedRoute,
+  { retryAfterMaxMs }: AiTimings,
+): Failed {
+  const failed = failedWith(status, readFailure(body), route)
+  if (failed.next !== 'repeat' || retryAfterSeconds === undefined) return failed
+  const waitMs = retryAfterSeconds * 1_000
+  return { ...failed, next: waitMs <= retryAfterMaxMs ? 'repeat' : 'elsewhere', waitMs }
+}
+
+/** What can end an exchange before an answer begins. */
+const knownEnds = [NotConnected, LostAnswer, TookTooLong, AiError]
+
+type Outcome = { kind: 'served'; served: Omit<Served, 'attempt'>; status: number } | Failed
+
+/** Sends a request once, and waits until its answer is judged. Throws ClientLeft, and the signal's reason. */
 async function tryOnce(
   { client, timings }: DispatchDeps,
-  { signal, isWaitedFor, isWhole, onAsked, onLost }: Dispatching,
+  { signal, isWaitedFor, answer: kind, onAsked, onLost }: Dispatching,
   route: KeyedRoute,
   wire: Wire,
 ): Promise<Outcome> {
@@ -146,8 +188,8 @@ async function tryOnce(
   const leave = () => controller.abort(signal.reason)
   if (signal.aborted) leave()
   else signal.addEventListener('abort', leave, { once: true })
-  const firstByteMs = isWhole ? timings.wholeFirstByteMs : timings.streamFirstByteMs
-  const late = setTimeout(() => controller.abort(new TooLate()), firstByteMs)
+  const firstByteMs = kind === 'whole' ? timings.wholeFirstByteMs : timings.streamFirstByteMs
+  const late = setTimeout(() => controller.abort(new TookTooLong()), firstByteMs)
   const abort = (reason: Error) => controller.abort(reason)
   const release = () => signal.removeEventListener('abort', leave)
   let answer: UpstreamAnswer
@@ -156,62 +198,39 @@ async function tryOnce(
     onAsked()
   } catch (error) {
     release()
-    if (!(error instanceof NotConnected || error instanceof AiError)) onAsked()
+    const wasSent = !(error instanceof NotConnected || error instanceof AiError)
+    if (wasSent) onAsked()
     if (signal.aborted) {
-      if (!(error instanceof NotConnected)) onLost(route)
+      if (wasSent) onLost(route)
       throw signal.reason
     }
-    if (error instanceof TooLate)
-      return { kind: 'failed', failure: upstreamTimeout(route), next: 'elsewhere', fault: 'provider', isLost: true }
-    if (error instanceof NotConnected)
-      return {
-        kind: 'failed',
-        failure: upstreamError(route, 'could not be reached'),
-        next: 'repeat',
-        fault: 'unreachable',
-      }
-    if (error instanceof LostAnswer)
-      return {
-        kind: 'failed',
-        failure: upstreamError(route, 'closed the connection'),
-        next: 'repeat',
-        fault: 'provider',
-        isLost: true,
-      }
-    // The provider does not support the caller's protocol, and the request cannot be translated.
-    if (error instanceof AiError) return { kind: 'failed', failure: error, next: 'elsewhere', fault: 'request' }
-    throw error
+    if (!knownEnds.some((kind) => error instanceof kind)) throw error
+    return failedBy(error, route)
   } finally {
     clearTimeout(late)
   }
   const { status } = answer
-  if (status >= 200 && status < 300) {
-    if (!answer.isEncoded)
-      return { kind: 'served', served: { route, wire, answer, abort, signal: controller.signal, release } }
-    abort(new TooLate())
+  if (status < 200 || status >= 300) {
+    const body = await readWordsDocument(answer.body[Symbol.asyncIterator](), abort)
     release()
-    return {
-      kind: 'failed',
-      failure: upstreamError(route, 'answered in an encoding'),
-      next: 'elsewhere',
-      fault: 'provider',
-      isLost: true,
+    abort(new BrokenStream())
+    signal.throwIfAborted()
+    return failedAfter(answer, body, route, timings)
+  }
+  try {
+    if (answer.isEncoded) throw new NoAnswer(new BrokenStream('An encoding'), { isLost: true })
+    const judged = await judge({ answer, wire, kind, abort, timings })
+    return { kind: 'served', served: { route, wire, judged, abort, signal: controller.signal, release }, status }
+  } catch (error) {
+    release()
+    abort(new BrokenStream())
+    if (!(error instanceof NoAnswer)) throw error
+    if (signal.aborted) {
+      if (error.isLost) onLost(route, error.usageSoFar)
+      throw signal.reason
     }
+    return failedUnder(status, error, route)
   }
-  const body = await readErrorBody(answer, abort)
-  release()
-  signal.throwIfAborted()
-  const failure = failureOfStatus(status, body, route)
-  if (NO_SUCH_PATH.has(status) && failure.code !== 'model_not_found') return { kind: 'no such path', failure }
-  const fault = status < 500 ? 'request' : 'provider'
-  if (REPEATED.has(status)) {
-    const { retryAfterSeconds } = answer
-    if (retryAfterSeconds === undefined) return { kind: 'failed', failure, next: 'repeat', fault }
-    const waitMs = retryAfterSeconds * 1_000
-    return { kind: 'failed', failure, next: waitMs <= timings.retryAfterMaxMs ? 'repeat' : 'elsewhere', fault, waitMs }
-  }
-  // An invalid request fails elsewhere too; another provider has another key.
-  return { kind: 'failed', failure, next: failure.status < 500 ? 'give up' : 'elsewhere', fault }
 }
 
 /** The outcome of a route, after all attempts. */
@@ -219,37 +238,43 @@ type RouteOutcome =
   | { kind: 'served'; served: Served }
   | { kind: 'failed'; failure: AiError; isFinal: boolean; fault: Fault }
 
-/** Tries a route until it answers, or retrying is pointless. note: called with each failure. */
+/** Tries a route until it answers, or retrying is pointless. */
 async function tryRoute(
   deps: DispatchDeps,
   call: Dispatching,
   route: KeyedRoute,
   wires: readonly [Wire, ...Wire[]],
-  note: (failure: AiError) => void,
 ): Promise<RouteOutcome> {
   let [wire, ...others] = wires
-  for (let repeats = 0; ; repeats++) {
-    let outcome = await tryOnce(deps, call, route, wire)
-    while (outcome.kind === 'no such path') {
-      note(outcome.failure)
-      const [next, ...rest] = others
-      // Only 404 may be about the request: the model, or an id in it. With 405 or 501 the provider works, but lacks this path.
-      const isFinal = outcome.failure.status < 500
-      if (!next) return { kind: 'failed', failure: outcome.failure, isFinal, fault: 'request' }
-      wire = next
-      others = rest
-      outcome = await tryOnce(deps, call, route, wire)
-    }
+  for (let repeats = 0; ;) {
+    const outcome = await tryOnce(deps, call, route, wire)
     if (outcome.kind === 'served') {
       if (wire !== wires[0]) deps.lacksResponses.add(routeName(route))
-      return outcome
+      const attempt: ProviderAttempt = { provider: route.provider.id, statusCode: outcome.status }
+      call.attempts.push(attempt)
+      return { kind: 'served', served: { ...outcome.served, attempt } }
     }
-    const { failure, next, fault, waitMs, isLost } = outcome
-    note(failure)
-    if (isLost) call.onLost(route)
-    const isFinal = next === 'give up' || (isLost === true && !call.mayRepeatLost)
-    if (isFinal || next === 'elsewhere' || repeats === REPEATS_MAX) return { kind: 'failed', failure, isFinal, fault }
+    const { failure, name, status, next, fault, waitMs, isLost } = outcome
+    call.attempts.push({
+      provider: route.provider.id,
+      error: name,
+      ...(status !== undefined && { statusCode: status }),
+    })
+    if (isLost === true) call.onLost(route, outcome.usageSoFar)
+    if (isLost === true && !call.mayRepeatLost) return { kind: 'failed', failure, isFinal: true, fault }
+    const [nextWire, ...rest] = others
+    if (next === 'next wire' && nextWire) {
+      wire = nextWire
+      others = rest
+      continue
+    }
+    if (next !== 'repeat' || repeats === REPEATS_MAX) {
+      // Only 404 may be about the request: the model, or an id in it. With 405 or 501 the provider works, but lacks this path.
+      const isFinal = next === 'give up' || (next === 'next wire' && failure.status < 500)
+      return { kind: 'failed', failure, isFinal, fault: next === 'next wire' ? 'request' : fault }
+    }
     const wait = waitMs ?? Math.random() * deps.timings.retryMs * 2 ** repeats
+    repeats++
     await sleep(wait, undefined, { signal: call.signal }).catch(() => call.signal.throwIfAborted())
   }
 }
@@ -273,44 +298,37 @@ export async function dispatch(
   let failure: AiError | undefined
   let unasked: AiError | undefined
   for (const route of routes) {
-    const { id } = route.provider
-    const record = (error: AiError) =>
-      void attempts.push({ provider: id, error: recordedCode(error) ?? error.type, statusCode: error.status })
-    const note = (error: AiError) => {
-      failure = error
-      record(error)
-    }
-    const pass = (error: AiError) => {
+    const pass = (error: AiError, name: string) => {
       unasked = error
-      record(error)
+      attempts.push({ provider: route.provider.id, error: name })
     }
     let wires: readonly [Wire, ...Wire[]]
     try {
       wires = wiresFor(route)
     } catch (error) {
       if (!(error instanceof AiError)) throw error
-      pass(error)
+      pass(error, recordedCode(error) ?? error.type)
       continue
     }
     const circuit = openCircuit(circuits, route, organizationId)
     if (!circuit) {
-      pass(upstreamError(route, 'failed several times in a row and is left alone for some seconds'))
+      pass(upstreamError(route, 'failed several times in a row and is left alone for some seconds'), 'circuit_open')
       continue
     }
     let outcome: RouteOutcome
     try {
-      outcome = await tryRoute(deps, call, route, wires, note)
+      outcome = await tryRoute(deps, call, route, wires)
     } catch (error) {
       circuit.forgotten()
       throw error
     }
     if (outcome.kind === 'served') {
       circuit.succeeded()
-      attempts.push({ provider: id, statusCode: outcome.served.answer.status })
       return outcome.served
     }
     circuit.failed(outcome.fault)
-    if (outcome.isFinal) throw outcome.failure
+    failure = outcome.failure
+    if (outcome.isFinal) throw failure
   }
-  throw failure ?? unasked ?? new AiError(503, 'api_error', 'provider_unavailable', 'No provider can be asked')
+  throw failure ?? unasked ?? new Error('No route')
 }

@@ -1,7 +1,7 @@
 import { createResponseEventTranslator } from '@platform/ai-protocols/chat-to-responses'
 import { createChatChunkTranslator } from '@platform/ai-protocols/messages-to-chat'
 import { describe, expect, test } from 'vitest'
-import { BrokenStream, chatStream, FailedMidway, openStreamReader, responseStream } from './stream-reader.ts'
+import { BrokenStream, chatStream, ToldFailure, openStreamReader, responseStream } from './stream-reader.ts'
 
 const open = () => openStreamReader({ protocol: chatStream, dropsUsage: false })
 const event = (value: object) => Buffer.from(`data: ${JSON.stringify(value)}\n\n`)
@@ -47,10 +47,10 @@ test('usage is final once the text has ended, and not what is told on the way', 
 })
 
 test('a failure that the provider tells of is another than an event that cannot be read', () => {
-  expect(() => open().push(event({ error: { message: 'Overloaded' } }))).toThrow(FailedMidway)
+  expect(() => open().push(event({ error: { message: 'Overloaded' } }))).toThrow(ToldFailure)
   const unreadable = caught(() => open().push(Buffer.from('data: {"choices":\n\n')))
   expect(unreadable).toBeInstanceOf(BrokenStream)
-  expect(unreadable).not.toBeInstanceOf(FailedMidway)
+  expect(unreadable).not.toBeInstanceOf(ToldFailure)
 })
 
 test('an empty reason, which some send with each chunk, ends no choice', () => {
@@ -107,7 +107,7 @@ describe('a response that is made of a chat', () => {
 
   test('fails behind the events that came before', () => {
     const failure = caught(() => openTranslated().push(Buffer.from('data: [DONE]\n\n')))
-    expect(failure).toBeInstanceOf(FailedMidway)
-    expect((failure as FailedMidway).before?.toString()).toMatch(/^event: response.created\n.*"sequence_number":0/)
+    expect(failure).toBeInstanceOf(ToldFailure)
+    expect((failure as ToldFailure).before?.toString()).toMatch(/^event: response.created\n.*"sequence_number":0/)
   })
 })

@@ -1,5 +1,6 @@
 import { listOf, textOf } from '@platform/ai-protocols/record'
 import { isExcessive } from './is-excessive.ts'
+import { isFailure } from './upstream-words.ts'
 import { createSseScanner, EventTooLarge, type SseEvent } from '@platform/ai-protocols/sse-scanner'
 import { chatChunkTextBytes, responseEventTextBytes } from '@platform/ai-protocols/text-bytes'
 import {
@@ -21,8 +22,8 @@ export interface StreamProtocol {
   usageOf(event: Fields): Usage | undefined
   /** Returns the bytes of text in an event. */
   textBytesOf(event: Fields): number
-  /** True if an event reports a failure of the provider. */
-  isFailure(event: Fields): boolean
+  /** True if an event has a part of the answer, or its end: until one did, another provider can take over. */
+  hasContent(event: Fields): boolean
   /** True for the last event of an answer. */
   isLast(event: Fields): boolean
   /** Returns the id under which the provider stores the answer. */
@@ -60,13 +61,43 @@ const typedFailure: StreamProtocol['failure'] = (error, place) =>
     param: error.param,
     error,
   })
+/** True for anything but what announces a part of an answer: null, an empty text, list or object, and zero. */
+const isFilled = (value: unknown): boolean =>
+  typeof value === 'object' && value !== null ? Object.keys(value).length > 0 : Boolean(value)
+
+/** A choice begins with its role alone. */
+function isChoiceBegun(choice: unknown): boolean {
+  const { delta, finish_reason: reason } = fieldsOf(choice)
+  return isFilled(reason) || Object.entries(fieldsOf(delta)).some(([name, value]) => name !== 'role' && isFilled(value))
+}
+
+/** Typed events that only announce an answer or a part of it, or keep the connection open. */
+const preludes = new Set([
+  'keepalive',
+  'ping',
+  'response.content_part.added',
+  'response.created',
+  'response.in_progress',
+  'response.queued',
+  'response.reasoning_summary_part.added',
+])
+/** Items that are announced before they have content; others are calls. */
+const emptyItems = new Set<unknown>(['message', 'reasoning'])
+
+function hasTypedContent({ type, delta, audio, item }: Fields): boolean {
+  const name = String(type)
+  if (name === 'response.output_item.added') return !emptyItems.has(fieldsOf(item)['type'])
+  if (name.endsWith('.delta')) return isFilled(delta) || isFilled(audio)
+  return type !== undefined && !preludes.has(name)
+}
+
 const bytesOf = (value: unknown): number => (typeof value === 'string' ? Buffer.byteLength(value) : 0)
 const dataFailure: StreamProtocol['failure'] = (error) => writeData({ error })
 
 export const chatStream: StreamProtocol = {
   usageOf: ({ usage }) => usageOfChat(usage),
   textBytesOf: chatChunkTextBytes,
-  isFailure: ({ error }) => error != null,
+  hasContent: ({ choices }) => Array.isArray(choices) && choices.some(isChoiceBegun),
   isLast: () => false,
   isUsageAlone: ({ choices, usage }) => usage != null && isEmptyArray(choices),
   hasChoices: true,
@@ -83,8 +114,7 @@ const responseEnds = new Set(['response.completed', 'response.incomplete'])
 export const responseStream: StreamProtocol = {
   usageOf: ({ response }) => usageOfResponse(fieldsOf(response)['usage']),
   textBytesOf: responseEventTextBytes,
-  isFailure: ({ type, error }) =>
-    type === 'error' || type === 'response.failed' || (type === undefined && error != null),
+  hasContent: hasTypedContent,
   isLast: ({ type }) => responseEnds.has(String(type)),
   endsTyped: true,
   idOf({ response }) {
@@ -100,7 +130,7 @@ export const responseStream: StreamProtocol = {
 export const speechStream: StreamProtocol = {
   usageOf: ({ usage }) => usageOfSpeech(usage),
   textBytesOf: () => 0,
-  isFailure: ({ type, error }) => type === 'error' || error != null,
+  hasContent: hasTypedContent,
   isLast: ({ type }) => type === 'speech.audio.done',
   write: writeTyped,
   ending: '',
@@ -110,7 +140,7 @@ export const speechStream: StreamProtocol = {
 export const transcriptionStream: StreamProtocol = {
   usageOf: ({ usage }) => usageOfTranscription(usage),
   textBytesOf: ({ type, delta }) => (type === 'transcript.text.delta' ? bytesOf(delta) : 0),
-  isFailure: ({ type, error }) => type === 'error' || error != null,
+  hasContent: hasTypedContent,
   isLast: ({ type }) => type === 'transcript.text.done',
   write: writeTyped,
   ending: '',
@@ -131,15 +161,24 @@ export class BrokenStream extends Error {
   /** Returns the same failure with these bytes before it. */
   behind(bytes: Buffer): BrokenStream {
     const before = this.before ? Buffer.concat([bytes, this.before]) : bytes
-    return this instanceof FailedMidway
-      ? new FailedMidway(this.message, before)
-      : new BrokenStream(this.message, before)
+    return this instanceof ToldFailure ? new ToldFailure(this.value, before) : new BrokenStream(this.message, before)
   }
 }
 
-/** The stream reports that the provider failed. */
-export class FailedMidway extends BrokenStream {
-  override name = 'FailedMidway'
+/** The answer is larger than any that is taken. */
+export class AnswerTooLarge extends BrokenStream {
+  override name = 'AnswerTooLarge'
+}
+
+/** The provider tells that it failed. value: the event or document with which it does. */
+export class ToldFailure extends BrokenStream {
+  override name = 'ToldFailure'
+  readonly value: unknown
+
+  constructor(value: unknown, before?: Buffer) {
+    super('The provider failed', before)
+    this.value = value
+  }
 }
 
 export interface StreamReader {
@@ -149,6 +188,10 @@ export interface StreamReader {
   end(): Buffer | undefined
   /** True after the last event: anything after it is ignored. */
   readonly isOver: boolean
+  /** True once an event had a part of the answer, or its end. */
+  readonly hasContent: boolean
+  /** Bytes of the events before that, comments included. */
+  readonly preludeBytes: number
   readonly usage: Usage | undefined
   /** The usage, if it was reported after the end of the text: nothing more can be used. */
   readonly finalUsage: Usage | undefined
@@ -166,8 +209,10 @@ export interface StreamReader {
 export interface Source {
   push(event: { data: string | undefined }): readonly unknown[]
   isComplete(): boolean
+  /** Returns what is left to translate of an answer whose text is whole, though the provider sent no last event. */
+  end(): readonly unknown[]
   /** Set once the provider has reported a failure, or sent something unreadable. */
-  failure(): { isUnreadable: boolean } | undefined
+  failure(): { isUnreadable: boolean; type: string; message: string } | undefined
   /** The provider's usage so far. */
   usage(): Usage | undefined
 }
@@ -193,6 +238,8 @@ interface ReaderOptions {
 export function openStreamReader({ protocol, source, target, dropsUsage }: ReaderOptions): StreamReader {
   const scanner = createSseScanner({ eventBytesMax: EVENT_BYTES_MAX })
   let isOver = false
+  let hasContent = false
+  let preludeBytes = 0
   const choices = followChoices()
   let usage: Usage | undefined
   let finalUsage: Usage | undefined
@@ -202,7 +249,7 @@ export function openStreamReader({ protocol, source, target, dropsUsage }: Reade
   let itemIds: readonly string[] = []
 
   function note(event: Fields): void {
-    if (protocol.isFailure(event)) throw new FailedMidway('The provider failed')
+    if (isFailure(event)) throw new ToldFailure(event)
     outputBytes += protocol.textBytesOf(event)
     if (target && outputBytes > KEPT_TEXT_BYTES_MAX) throw new BrokenStream('The answer is too large')
     responseId ??= protocol.idOf?.(event)
@@ -210,6 +257,7 @@ export function openStreamReader({ protocol, source, target, dropsUsage }: Reade
       isOver = true
       itemIds = protocol.itemIdsOf?.(event) ?? []
     }
+    hasContent ||= isOver || protocol.hasContent(event)
     choices.note(event)
     const told = protocol.usageOf(event)
     if (!told) return
@@ -253,16 +301,20 @@ export function openStreamReader({ protocol, source, target, dropsUsage }: Reade
     const values = source ? source.push(event) : [parse(event.data)]
     const failure = source?.failure()
     if (failure)
-      throw failure.isUnreadable ? new BrokenStream('An event is not JSON') : new FailedMidway('The provider failed')
-    // The target's events no longer contain the choices.
-    if (target)
-      for (const value of values) {
-        const chunk = fieldsOf(value)
-        if (chatStream.isFailure(chunk)) throw new FailedMidway('The provider failed')
-        choices.note(chunk)
-      }
-    const text = write(target ? values.flatMap((value) => target.push(value)) : values)
+      throw failure.isUnreadable ? new BrokenStream('An event is not JSON') : new ToldFailure({ error: failure })
+    const text = writeChunks(values)
     return source?.isComplete() === true ? text + finish() : text
+  }
+
+  /** Writes chunks of a chat in the caller's protocol. */
+  function writeChunks(values: readonly unknown[]): string {
+    if (!target) return write(values)
+    // The target's events no longer contain the choices.
+    for (const value of values) {
+      if (isFailure(value)) throw new ToldFailure(value)
+      choices.note(fieldsOf(value))
+    }
+    return write(values.flatMap((value) => target.push(value)))
   }
 
   /** Returns what to forward of one event; undefined: nothing. */
@@ -270,6 +322,7 @@ export function openStreamReader({ protocol, source, target, dropsUsage }: Reade
     const { data, bytes } = event
     if (data === undefined || isOver) return undefined
     if (isExcessive(bytes)) throw new BrokenStream('An event is too large')
+    if (event.event === 'error') throw new ToldFailure(parseOr(data, { error: data }))
     if (data === '[DONE]') {
       // Other protocols and typed events have an explicit last event. Chat chunks may lack finish reasons, but not choices.
       if (source) throw new BrokenStream('The stream ended early')
@@ -290,35 +343,57 @@ export function openStreamReader({ protocol, source, target, dropsUsage }: Reade
     return bytes
   }
 
-  return {
-    push(chunk) {
-      const events = scan(chunk)
-      if (events.length === 1 && events[0]) return forward(events[0])
-      const pieces: Buffer[] = []
-      for (const event of events) {
-        try {
-          const piece = forward(event)
-          if (piece) pieces.push(piece)
-        } catch (error) {
-          throw error instanceof BrokenStream ? error.behind(Buffer.concat(pieces)) : error
-        }
+  function push(chunk: Uint8Array): Buffer | undefined {
+    const events = scan(chunk)
+    const pieces: Buffer[] = []
+    for (const event of events) {
+      try {
+        const piece = forward(event)
+        if (!hasContent) preludeBytes += event.bytes.length
+        if (events.length === 1) return piece
+        if (piece) pieces.push(piece)
+      } catch (error) {
+        throw error instanceof BrokenStream ? error.behind(Buffer.concat(pieces)) : error
       }
-      return pieces.length === 0 ? undefined : Buffer.concat(pieces)
-    },
+    }
+    return pieces.length === 0 ? undefined : Buffer.concat(pieces)
+  }
+
+  /** Returns what to forward of a last event without a blank line; once the text is whole, half an event is ignored. */
+  function pushRest(): Buffer | undefined {
+    try {
+      return push(Buffer.from('\n\n'))
+    } catch (error) {
+      if (!choices.areFinished || error instanceof ToldFailure) throw error
+      return undefined
+    }
+  }
+
+  return {
+    push,
     end() {
       if (isOver) return undefined
+      const rest = pushRest()
+      if (isOver) return rest
       // Some providers close the stream without sending `[DONE]`.
-      if (!choices.areFinished) throw new BrokenStream('The stream ended early')
-      return Buffer.from(finish())
+      if (!choices.areFinished) throw new BrokenStream('The stream ended early', rest)
+      const left = source ? writeChunks(source.end()) : ''
+      return Buffer.concat([rest ?? Buffer.alloc(0), Buffer.from(left + finish())])
     },
     get isOver() {
       return isOver
+    },
+    get hasContent() {
+      return hasContent
+    },
+    get preludeBytes() {
+      return preludeBytes
     },
     get usage() {
       return usage
     },
     get finalUsage() {
-      return finalUsage
+      return finalUsage ?? (choices.areFinished ? source?.usage() : undefined)
     },
     get usageSoFar() {
       return usage ?? source?.usage()
@@ -343,6 +418,14 @@ function parse(data: string | undefined): unknown {
     return JSON.parse(data ?? '') as unknown
   } catch {
     throw new BrokenStream('An event is not JSON')
+  }
+}
+
+function parseOr(data: string, otherwise: unknown): unknown {
+  try {
+    return JSON.parse(data) as unknown
+  } catch {
+    return otherwise
   }
 }
 

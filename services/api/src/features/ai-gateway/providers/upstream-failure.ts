@@ -1,20 +1,21 @@
 import { AiError } from '@platform/errors/ai-error'
 import { describeAiFailure } from '@platform/errors/render-error'
+import { ShuttingDown, TookTooLong } from '../abort-reasons.ts'
 import type { KeyedRoute } from './choose-routes.ts'
+import { AnswerTooLarge, BrokenStream, ToldFailure } from './stream-reader.ts'
+import { LostAnswer, NotConnected } from './upstream-client.ts'
+import { readWords } from './upstream-words.ts'
 
 const MESSAGE_BYTES_MAX = 1_024
 const RELAYED = new Set([400, 404, 413, 422])
 const noRetry = { 'x-should-retry': 'false' }
 
-/** The parts of a provider's error document that may be shown: what is wrong with the request, in the provider's words. */
-interface UpstreamError {
+/** The parts of a provider's error that may be shown, to the caller alone: they may quote the request. */
+interface ShownError {
   message: string | undefined
   code: string | undefined
   param: string | undefined
 }
-
-const filledText = (value: unknown): string | undefined =>
-  typeof value === 'string' && value !== '' ? value : undefined
 
 /** True if the text contains the key, or enough of it to be useful. */
 function quotesKey(text: string, key: string): boolean {
@@ -25,26 +26,12 @@ function quotesKey(text: string, key: string): boolean {
   return false
 }
 
-function readError(body: Buffer, key: string): UpstreamError {
-  const nothing = { message: undefined, code: undefined, param: undefined }
-  let value: unknown
-  try {
-    value = JSON.parse(body.toString('utf8'))
-  } catch {
-    return nothing
-  }
-  // OpenAI and Anthropic nest it under `error`; some send `{ message }`, some `{ error: "text" }`.
-  const outer = typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
-  const inner = typeof outer['error'] === 'object' && outer['error'] !== null ? outer['error'] : outer
-  const { message, code, type, param } = inner as Record<string, unknown>
+function readError(value: unknown, key: string): ShownError {
+  const { message, code, param } = readWords(value)
   const safe = (text: string | undefined) => (text === undefined || quotesKey(text, key) ? undefined : text)
   const name = (text: string | undefined) =>
     text !== undefined && /^[\w.[\]-]{1,128}$/.test(text) ? safe(text) : undefined
-  return {
-    message: safe(filledText(message) ?? filledText(outer['error'])),
-    code: name(filledText(code) ?? filledText(type)),
-    param: name(filledText(param)),
-  }
+  return { message: safe(message), code: name(code), param: name(param) }
 }
 
 /** Cuts a text to a kilobyte, at a character boundary. */
@@ -74,7 +61,7 @@ const publishedCodes = new Set([
   'unsupported_value',
 ])
 
-/** A rejection in the provider's own words. They may quote the request, so only its caller may read them. */
+/** A rejection of the request by the provider. */
 class UpstreamRefusal extends AiError {}
 
 /** Returns the code of a failure for events: only published ones, since a provider can send anything. */
@@ -89,32 +76,52 @@ const whose = ({ keyOwner, provider }: KeyedRoute): string =>
     ? `The organization’s own key of the provider ${provider.id}`
     : `The operator’s key of the provider ${provider.id}`
 
-/** Converts a provider's answer to a failure. Its words are shown if they are about the request, and never logged. */
-export function failureOfStatus(status: number, body: Buffer, route: KeyedRoute): AiError {
-  const { provider, key } = route
+/**
+ * Converts a provider's status to a failure.
+ *
+ * value: the error that it sent, parsed; undefined if nothing readable came. what: the predicate of a sentence about the status. Its words reach the caller and no log. What is said of
+ * a key, an account or its limits is for the owner of the key alone.
+ */
+export function failureOfStatus(
+  status: number,
+  value: unknown,
+  route: KeyedRoute,
+  what = `answered ${status}`,
+): AiError {
+  const { provider, key, keyOwner } = route
   if (RELAYED.has(status)) {
-    const { message, code, param } = readError(body, key)
-    const shown = cut(message ?? `The provider ${provider.id} refused the request with ${status}`)
-    return new UpstreamRefusal(status, 'invalid_request_error', code ?? 'upstream_refused', shown, {
-      param: param ?? null,
-    })
-  }
-  if (status === 429)
-    return new AiError(
-      429,
-      'rate_limit_error',
-      'upstream_rate_limited',
-      `The provider ${provider.id} takes no more requests for now`,
-      { headers: noRetry },
+    const { message, code, param } = readError(value, key)
+    return new UpstreamRefusal(
+      status,
+      'invalid_request_error',
+      code ?? 'upstream_refused',
+      `The provider ${provider.id} refused the request with ${status}`,
+      { param: param ?? null, told: message && cut(message) },
     )
-  if (status === 401 || status === 402 || status === 403)
-    return new AiError(503, 'api_error', 'provider_unavailable', `${whose(route)} was refused`)
-  return upstreamError(route, `answered ${status}`)
+  }
+  if (status === 429) {
+    const limited = `The provider ${provider.id} takes no more requests for now`
+    const told = keyOwner === 'organization' ? withWords(limited, value, route) : undefined
+    return new AiError(429, 'rate_limit_error', 'upstream_rate_limited', limited, { headers: noRetry, told })
+  }
+  if (status === 401 || status === 402 || status === 403) {
+    const what = status === 402 ? 'is out of credit' : 'was refused'
+    return new AiError(503, 'api_error', 'provider_unavailable', `${whose(route)} ${what}`, { headers: noRetry })
+  }
+  return upstreamError(route, what, value)
 }
 
-/** Makes a 503 for any other failure of the provider. what: the predicate of the sentence. */
-export const upstreamError = ({ provider }: KeyedRoute, what: string): AiError =>
-  new AiError(503, 'api_error', 'upstream_error', `The provider ${provider.id} ${what}`)
+/** Adds the provider's words to a sentence. Returns undefined if there are none to show. */
+function withWords(sentence: string, value: unknown, { key }: KeyedRoute): string | undefined {
+  const { message } = readError(value, key)
+  return message && cut(`${sentence}: ${message}`)
+}
+
+/** Makes a 503 for any other failure of the provider. what: the predicate of the sentence. value: the error that it sent. */
+export function upstreamError(route: KeyedRoute, what: string, value?: unknown): AiError {
+  const message = `The provider ${route.provider.id} ${what}`
+  return new AiError(503, 'api_error', 'upstream_error', message, { told: withWords(message, value, route) })
+}
 
 export const upstreamTimeout = ({ provider }: KeyedRoute): AiError =>
   new AiError(503, 'api_error', 'upstream_timeout', `The provider ${provider.id} did not answer in time`)
@@ -123,3 +130,23 @@ export const tookTooLong = (): AiError => new AiError(503, 'api_error', 'upstrea
 
 export const shuttingDown = (): AiError =>
   new AiError(503, 'api_error', 'server_shutdown', 'The server is stopping; send the request again')
+
+/** Converts what ended an exchange with a provider to the failure for the caller, and to the name of it in the attempt. */
+export function failureOfExchange(route: KeyedRoute, error: unknown): { failure: AiError; name: string } {
+  if (error instanceof AiError) return { failure: error, name: recordedCode(error) ?? error.type }
+  if (error instanceof ShuttingDown) return { failure: shuttingDown(), name: 'server_shutdown' }
+  if (error instanceof TookTooLong) return { failure: upstreamTimeout(route), name: 'timeout' }
+  if (error instanceof NotConnected)
+    return { failure: upstreamError(route, 'could not be reached'), name: 'not_connected' }
+  if (error instanceof ToldFailure)
+    return {
+      failure: upstreamError(route, 'failed in the middle of its answer', error.value),
+      name: 'upstream_error',
+    }
+  if (error instanceof BrokenStream) {
+    const what = error instanceof AnswerTooLarge ? 'is too large' : 'cannot be read'
+    return { failure: upstreamError(route, `sent an answer that ${what}`), name: 'bad_answer' }
+  }
+  const what = error instanceof LostAnswer ? 'closed the connection' : 'cut its answer off'
+  return { failure: upstreamError(route, what), name: 'connection_lost' }
+}

@@ -29,6 +29,7 @@ const unavailable = (message: string): Told => ({
   type: 'api_error',
   code: 'provider_unavailable',
   message,
+  shouldRetry: 'false',
 })
 const failed = (message: string): Told => ({ status: 503, type: 'api_error', code: 'upstream_error', message })
 const timedOut = (message: string): Told => ({ status: 503, type: 'api_error', code: 'upstream_timeout', message })
@@ -43,14 +44,14 @@ const refused = (status: number, code: string, message = `Mock answers ${status}
 const beforeTheAnswer = ({ provider }: AiAsk): Record<string, Told> => {
   const code = (plain: string, ofAnthropic: string) => (provider === 'anthropic' ? ofAnthropic : plain)
   const keyRefused = unavailable(`The operator’s key of the provider ${provider} was refused`)
-  const answered = (status: number) => failed(`The provider ${provider} answered ${status}`)
+  const answered = (status: number) => failed(`The provider ${provider} answered ${status}: Mock answers ${status}`)
   return {
     '400': refused(400, code('invalid_value', 'invalid_request_error')),
     '404': refused(404, code('model_not_found', 'not_found_error')),
     '413': refused(413, 'request_too_large'),
     '422': refused(422, code('unprocessable', 'invalid_request_error')),
     '401': keyRefused,
-    '402': keyRefused,
+    '402': unavailable(`The operator’s key of the provider ${provider} is out of credit`),
     '403': keyRefused,
     '429': {
       status: 429,
@@ -74,12 +75,18 @@ const beforeTheAnswer = ({ provider }: AiAsk): Record<string, Told> => {
       `The provider ${provider} refused the request with 422`,
     ),
     'quotes-key-401': keyRefused,
-    'quotes-key-500': answered(500),
-    redirect: answered(302),
+    'quotes-key-500': failed(`The provider ${provider} answered 500`),
+    redirect: failed(`The provider ${provider} answered 302`),
     'reset-before': failed(`The provider ${provider} closed the connection`),
   }
 }
-/** Success statuses with an invalid answer. Among byte answers, only documents can be told from audio. */
+/** Documents in place of an answer. Among byte answers, only documents can be told from audio. */
+const inPlaceOfTheAnswer = ({ provider, answer }: AiAsk): Record<string, Told> => {
+  const unreadable = failed(`The provider ${provider} sent an answer that cannot be read`)
+  const inWords = failed(`The provider ${provider} answered with an error: The model failed midway`)
+  return { 'bad-sse': unreadable, ...(answer !== 'events' && { 'error-mid': inWords }) }
+}
+/** Answers that end too early. */
 const inTheAnswer = ({ provider, answer }: AiAsk): Record<string, Told> => {
   const unreadable = failed(`The provider ${provider} sent an answer that cannot be read`)
   const cutOff = failed(`The provider ${provider} cut its answer off`)
@@ -89,8 +96,6 @@ const inTheAnswer = ({ provider, answer }: AiAsk): Record<string, Told> => {
         'cut-mid': cutOff,
         'end-mid': cutOff,
         'bad-json': unreadable,
-        'bad-sse': unreadable,
-        'error-mid': unreadable,
         'no-done': unreadable,
       }
     case 'events':
@@ -98,11 +103,10 @@ const inTheAnswer = ({ provider, answer }: AiAsk): Record<string, Told> => {
         'cut-mid': cutOff,
         'end-mid': unreadable,
         'bad-json': unreadable,
-        'bad-sse': unreadable,
-        'error-mid': failed(`The provider ${provider} failed in the middle of its answer`),
+        'error-mid': failed(`The provider ${provider} failed in the middle of its answer: The model failed midway`),
       }
     case 'bytes':
-      return { 'bad-sse': unreadable, 'error-mid': unreadable }
+      return {}
   }
 }
 const onTime = ({ provider }: AiAsk): Told => timedOut(`The provider ${provider} did not answer in time`)
@@ -115,6 +119,7 @@ const modelOf = ({ path, answer }: AiAsk, steering: string) =>
   `${path.slice(1).replaceAll('/', '-')}-${answer}/${steering}`
 const steerings = [
   ...Object.keys(beforeTheAnswer(aiAsks.chat)),
+  ...Object.keys(inPlaceOfTheAnswer(aiAsks.chat)),
   ...Object.keys(inTheAnswer(aiAsks.chat)),
   'huge',
   'hang-headers',
@@ -234,8 +239,8 @@ describe('a failure before the answer is the failure of the table', () => {
 })
 
 describe('a document that is none is a failure', () => {
-  test.each([...documents, ...bytes])('%s', async (_, options) => {
-    const expected = inTheAnswer(options)
+  test.each(asks)('%s', async (_, options) => {
+    const expected = { ...inPlaceOfTheAnswer(options), ...(options.answer !== 'events' && inTheAnswer(options)) }
     const told = Object.keys(expected).map(async (steering) => [steering, toldInstead(await ask(options, steering))])
     expect(Object.fromEntries(await Promise.all(told))).toEqual(expected)
   })
@@ -268,7 +273,7 @@ describe('a stream that fails ends with an event that says so', () => {
   })
 
   test('one with an event that is larger than any', async () => {
-    const told = toldMidway(await ask(aiAsks['chat stream'], 'huge'), aiAsks['chat stream'])
+    const told = toldInstead(await ask(aiAsks['chat stream'], 'huge'))
     expect(told).toEqual(failed('The provider compat sent an answer that cannot be read'))
   })
 })

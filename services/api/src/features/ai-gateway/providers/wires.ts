@@ -21,6 +21,7 @@ import { findAccountParam, unsupportedParameter } from '../requests/inspect-requ
 import { answerLocally } from '../local/local-driver.ts'
 import { startLocalVideo } from '../local/echo-video.ts'
 import type { InferenceRequest } from '../operations.ts'
+import { readUpstreamJob } from '../videos/video-status.ts'
 import {
   chatStream,
   itemIdsOf,
@@ -34,6 +35,7 @@ import {
   transcriptionStream,
 } from './stream-reader.ts'
 import type { UpstreamAnswer, UpstreamClient, UpstreamRequest } from './upstream-client.ts'
+import { readFailure } from './upstream-words.ts'
 
 /** Output cap for a model without a limit of its own, if a protocol requires one. */
 const OUTPUT_TOKENS_DEFAULT = 4_096
@@ -42,7 +44,7 @@ const TEXT_TYPE = 'text/plain; charset=utf-8'
 const ANTHROPIC_VERSION = '2023-06-01'
 
 /** A document answer in the caller's protocol. */
-interface WholeAnswer {
+export interface WholeAnswer {
   bytes: Buffer
   contentType: string
   usage: Usage | undefined
@@ -112,9 +114,11 @@ function readDocument(
   switch (operation) {
     case 'chat.completions':
       if (!Array.isArray(value['choices'])) throw new TypeError('No choices')
+      if (value['choices'].length === 0 && value['error'] != null) throw new TypeError('An error')
       return { ...unnamed, usage: usageOfChat(usage), outputBytes: completionTextBytes(value) }
     case 'responses': {
       if (!Array.isArray(value['output'])) throw new TypeError('No output')
+      if (value['output'].length === 0 && value['status'] === 'failed') throw new TypeError('An error')
       const names = { responseId: textOf(value, 'id'), itemIds: itemIdsOf(value) }
       return { ...names, usage: usageOfResponse(usage), outputBytes: responseTextBytes(value) }
     }
@@ -133,7 +137,11 @@ function readDocument(
 const isPlainText = ({ operation, body }: InferenceRequest): boolean =>
   operation === 'audio.transcriptions' && ['text', 'srt', 'vtt'].includes(String(body['response_format']))
 
+/** True for an HTML page. */
+const isPage = (body: Buffer): boolean => /^\s*<(!doctype|html)/i.test(body.toString('latin1', 0, 1_024))
+
 function readAsItIs(request: InferenceRequest, body: Buffer): WholeAnswer {
+  if (isPlainText(request) && (readFailure(body) !== undefined || isPage(body))) throw new TypeError('Not the words')
   if (isPlainText(request))
     return { ...unnamed, bytes: body, contentType: TEXT_TYPE, usage: undefined, outputBytes: body.length }
   return { bytes: body, contentType: JSON_TYPE, ...readDocument(request.operation, parseObject(body)) }
@@ -459,7 +467,10 @@ export function videoWire(request: InferenceRequest, route: KeyedRoute): Wire {
       const job = startLocalVideo(request.body as unknown as VideoRequest)
       return localAnswer(202, JSON_TYPE, Readable.from([jsonOf(job)]))
     },
-    readWhole: (bytes) => ({ ...unnamed, bytes, contentType: JSON_TYPE, usage: undefined, outputBytes: 0 }),
+    readWhole(bytes) {
+      readUpstreamJob(parseObject(bytes), route.provider)
+      return { ...unnamed, bytes, contentType: JSON_TYPE, usage: undefined, outputBytes: 0 }
+    },
     openReader() {
       throw new Error('A video is no stream')
     },

@@ -12,12 +12,10 @@ import { holdCall } from '../holds/hold-call.ts'
 import type { InferenceRequest } from '../operations.ts'
 import { FIRST_POLL_MS } from './poll-videos.ts'
 import { readJsonRequest } from '../requests/read-inference.ts'
-import { readWhole } from '../relay.ts'
 import { routesFor } from '../routes-for.ts'
 import { aiVideoJobs } from '../table.ts'
-import { upstreamError } from '../providers/upstream-failure.ts'
 import { shownVideoJob, VIDEO_KEPT_MS, type VideoJob } from './video-jobs.ts'
-import { readUpstreamJob, type UpstreamJob } from './video-status.ts'
+import { readUpstreamJob } from './video-status.ts'
 import { videoWire } from '../providers/wires.ts'
 import { type Admitted, withCall } from '../with-call.ts'
 
@@ -67,7 +65,7 @@ async function startJob(admitted: Admitted, routes: readonly KeyedRoute[], job: 
     organizationId: placement.organizationId,
     signal: call.signal,
     isWaitedFor: call.isWaitedFor,
-    isWhole: true,
+    answer: 'whole' as const,
     // A retry might make, and charge for, a second video.
     mayRepeatLost: false,
     attempts: call.attempts,
@@ -76,20 +74,12 @@ async function startJob(admitted: Admitted, routes: readonly KeyedRoute[], job: 
   }
   const served = await dispatch(deps.ai, dispatching, routes, (route) => [videoWire(request, route)])
   admitted.releaseBody()
-  const { route } = served
-  // From here on the provider has the job, whatever it answers.
+  served.release()
+  const { route, judged } = served
+  if (judged.kind !== 'whole') throw new Error('A job is a document')
+  // From here on the provider has the job.
   call.lose(route)
-  let upstream: UpstreamJob
-  try {
-    const body = await readWhole(served, deps.ai.timings)
-    upstream = readUpstreamJob(JSON.parse(body.toString('utf8')), route.provider)
-  } catch (error) {
-    throw error instanceof SyntaxError || error instanceof TypeError
-      ? upstreamError(route, 'sent an answer that cannot be read')
-      : error
-  } finally {
-    served.release()
-  }
+  const upstream = readUpstreamJob(JSON.parse(judged.document.bytes.toString('utf8')), route.provider)
   await deps.db
     .update(aiVideoJobs)
     .set({

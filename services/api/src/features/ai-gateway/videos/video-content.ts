@@ -8,7 +8,8 @@ import type { KeyedRoute } from '../providers/choose-routes.ts'
 import { localVideoContent } from '../local/echo-video.ts'
 import { placeCall, placementHeaders } from '../place-call.ts'
 import { keyOf } from './poll-videos.ts'
-import { EndedEarly, relayBytes, type ServedBytes } from '../relay.ts'
+import { EndedEarly, relayBytes } from '../relay.ts'
+import { judgeBytes, NoAnswer } from '../providers/judge.ts'
 import { LostAnswer, NotConnected, type UpstreamAnswer } from '../providers/upstream-client.ts'
 import { failureOfStatus, shuttingDown, upstreamError, upstreamTimeout } from '../providers/upstream-failure.ts'
 import { notReady, reachVideoJob, type VideoJob } from './video-jobs.ts'
@@ -89,12 +90,13 @@ export async function sendVideoContent(
     if (answer.status !== 200 || answer.isEncoded) {
       leave()
       if (answer.status === 404 || answer.status === 410) throw upstreamError(route, 'has no video any more')
-      const failure = failureOfStatus(answer.status, Buffer.alloc(0), route)
+      const failure = failureOfStatus(answer.status, undefined, route)
       // No other error of the provider is about the caller's request, which named an existing job.
       throw failure.type === 'invalid_request_error' ? upstreamError(route, `answered ${answer.status}`) : failure
     }
-    const served: ServedBytes = { answer, abort, signal: controller.signal, route }
-    await relayBytes(served, outgoing, { headers: commonHeaders(exchange), timings, kind: 'video' })
+    const judged = await judgeBytes({ answer, abort, timings })
+    const relayed = { attempt: { provider: provider.id }, abort, signal: controller.signal, route }
+    await relayBytes(relayed, judged, outgoing, { headers: commonHeaders(exchange), timings, kind: 'video' })
     return { sent: 200 }
   } catch (error) {
     if (error instanceof EndedEarly)
@@ -103,6 +105,7 @@ export async function sendVideoContent(
     const { reason } = controller.signal as { reason: unknown }
     if (reason instanceof TookTooLong) throw upstreamTimeout(route)
     if (reason instanceof ShuttingDown) throw shuttingDown()
+    if (error instanceof NoAnswer) throw upstreamError(route, 'sent an answer that cannot be read')
     const isAway = [NotConnected, LostAnswer, RefusedAddress, UnreachableOrigin].some((kind) => error instanceof kind)
     throw isAway ? upstreamError(route, 'could not be reached') : error
   } finally {
