@@ -6,7 +6,7 @@ import { create, infer, once, remove, repeat } from '../repetition.ts'
 import type * as t from './types.ts'
 
 /** The version of the API that these operations are of. */
-export const apiVersion = '0.23.0'
+export const apiVersion = '0.24.0'
 
 /** List organizations. */
 export const listOrganizations = /* @__PURE__ */ operation<t.ListOrganizationsData, t.ListOrganizationsResponse>('GET', '/organizations', repeat, 'from limit', 'from')
@@ -249,7 +249,7 @@ export const setAiPolicy = /* @__PURE__ */ operation<t.SetAiPolicyData, t.SetAiP
 export const deleteAiPolicy = /* @__PURE__ */ operation<t.DeleteAiPolicyData, t.DeleteAiPolicyResponse>('DELETE', '/organizations/{id}/ai-gateway/policies', remove, 'applicationId')
 
 /** Summarize AI usage. */
-export const summarizeAiUsage = /* @__PURE__ */ operation<t.SummarizeAiUsageData, t.SummarizeAiUsageResponse>('GET', '/organizations/{id}/ai-gateway/usage/summary', repeat, 'from to applicationId interval')
+export const summarizeAiUsage = /* @__PURE__ */ operation<t.SummarizeAiUsageData, t.SummarizeAiUsageResponse>('GET', '/organizations/{id}/ai-gateway/usage/summary', repeat, 'from to applicationId model provider status requestId authenticatedUserId callerEndUserId interval')
 
 /** List AI requests. */
 export const listAiUsageRequests = /* @__PURE__ */ operation<t.ListAiUsageRequestsData, t.ListAiUsageRequestsResponse>('GET', '/organizations/{id}/ai-gateway/usage/requests', repeat, 'cursor limit from to applicationId model provider status requestId authenticatedUserId callerEndUserId', 'cursor')

@@ -1090,6 +1090,18 @@ export type AiBudget = {
     updatedAt: string | null;
 };
 
+export type AiBudgetWarning = {
+    model: string;
+    /**
+     * `everything` if not even text is let through.
+     */
+    refuses: Array<'everything' | 'pictures' | 'files' | 'recordings' | 'earlier responses'>;
+    /**
+     * For people.
+     */
+    message: string;
+};
+
 export type AiBudgetInput = {
     /**
      * Ignored.
@@ -1166,7 +1178,7 @@ export type AiPolicyOrNull = {
      */
     applicationId: string | null;
     /**
-     * Ids of allowed models. null allows all, `[]` none.
+     * Ids of allowed models, without patterns. null allows all, `[]` none.
      */
     allowedModels: Array<string> | null;
     /**
@@ -1185,6 +1197,10 @@ export type AiPolicyOrNull = {
      * Maximum output tokens of a chat completion or response, and the default for requests without a limit. null for no limit.
      */
     maxOutputTokens: number | null;
+    /**
+     * Ids of `allowedModels` that the platform does not offer: misspelt ones, for instance.
+     */
+    unknownModels: Array<string>;
     createdAt: string;
     updatedAt: string;
 } | null;
@@ -1197,7 +1213,7 @@ export type AiPolicy = {
      */
     applicationId: string | null;
     /**
-     * Ids of allowed models. null allows all, `[]` none.
+     * Ids of allowed models, without patterns. null allows all, `[]` none.
      */
     allowedModels: Array<string> | null;
     /**
@@ -1216,6 +1232,10 @@ export type AiPolicy = {
      * Maximum output tokens of a chat completion or response, and the default for requests without a limit. null for no limit.
      */
     maxOutputTokens: number | null;
+    /**
+     * Ids of `allowedModels` that the platform does not offer: misspelt ones, for instance.
+     */
+    unknownModels: Array<string>;
     createdAt: string;
     updatedAt: string;
 };
@@ -1226,7 +1246,7 @@ export type AiPolicyInput = {
      */
     applicationId?: string | null;
     /**
-     * Ids of allowed models. null allows all, `[]` none.
+     * Ids of allowed models, without patterns. null allows all, `[]` none.
      */
     allowedModels?: Array<string> | null;
     /**
@@ -1253,6 +1273,10 @@ export type AiPolicyInput = {
      * Ignored.
      */
     organizationId?: unknown;
+    /**
+     * Ignored.
+     */
+    unknownModels?: unknown;
     /**
      * Ignored.
      */
@@ -6742,6 +6766,10 @@ export type ReplaceAiBudgetsData = {
         budgets: Array<AiBudgetInput>;
     } | {
         items: Array<AiBudgetInput>;
+        /**
+         * Ignored.
+         */
+        warnings?: unknown;
     };
     path: {
         /**
@@ -6804,6 +6832,10 @@ export type ReplaceAiBudgetsResponses = {
      */
     200: {
         items: Array<AiBudget>;
+        /**
+         * What models of the organization refuse now, because its cost or its tokens cannot be bounded before the call. At most 100 models.
+         */
+        warnings: Array<AiBudgetWarning>;
     };
 };
 
@@ -7010,6 +7042,30 @@ export type SummarizeAiUsageData = {
          * Calls of this application.
          */
         applicationId?: string;
+        /**
+         * Calls served by this model; `unknown` for calls that no model served.
+         */
+        model?: string;
+        /**
+         * Calls sent to this provider; `unknown` for calls that were sent to none.
+         */
+        provider?: string;
+        /**
+         * Calls with this status.
+         */
+        status?: 'pending' | 'success' | 'error' | 'cancelled';
+        /**
+         * The call with this `X-Service-Request-Id`.
+         */
+        requestId?: string;
+        /**
+         * Calls of this user.
+         */
+        authenticatedUserId?: string;
+        /**
+         * Calls for this end user of yours (`X-End-User-Id`).
+         */
+        callerEndUserId?: string;
         /**
          * Interval of the series.
          */
