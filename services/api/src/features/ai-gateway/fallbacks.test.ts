@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type AiAnswer, type AiAsk, aiAsks, askAi, openAiRequest, usageEventOf } from '../../../test/ai-asks.ts'
 import { setBudgets } from '../../../test/ai-budgets.ts'
 import { aiKeys, chatOf, mockProvider, newEntitledOwner, OPERATOR_KEY } from '../../../test/ai-providers.ts'
@@ -124,7 +124,7 @@ async function answer(incoming: IncomingMessage, outgoing: ServerResponse): Prom
 
 /** A price of a dollar for a million tokens. */
 const price = { input_mtok: 1, output_mtok: 1 }
-const MODELS = 600
+const MODELS = 250
 beforeAll(async () => {
   bad = await startHostileProvider()
   bad.play((incoming, outgoing) => void answer(incoming, outgoing))
@@ -153,14 +153,11 @@ beforeAll(async () => {
     aiTimings: { retryMs: 1 },
     onLogLine: (line) => void lines.push(line),
   })
+  owner = await newEntitledOwner(platform)
 })
 afterAll(async () => {
   await platform.close()
   await bad.close()
-})
-beforeEach(async () => {
-  owner = await newEntitledOwner(platform)
-  await platform.api.ai.reload()
 })
 
 let named = 0
@@ -171,8 +168,8 @@ function modelPlaying(play: Play): string {
   return name
 }
 const timesAsked = (model: string) => asked.filter((each) => each === model).length
-const ask = ({ provider, path, body }: AiAsk, model: string, of: 'alone' | 'both') =>
-  askAi(platform, owner.token, path, { ...body, model: `${of === 'both' ? 'both-' : ''}${provider}/${model}` })
+const ask = ({ provider, path, body }: AiAsk, model: string, of: 'alone' | 'both', by = owner) =>
+  askAi(platform, by.token, path, { ...body, model: `${of === 'both' ? 'both-' : ''}${provider}/${model}` })
 const errorOf = ({ body }: AiAnswer) => (body as { error: { code: string; message: string } }).error
 const attemptsOf = async ({ headers }: AiAnswer) =>
   (await usageEventOf(platform, headers['x-request-id'])).providerAttempts
@@ -269,13 +266,14 @@ describe.each([
   ['requests', { maxRequests: 1_000 }],
 ])('under a budget of %s', (_, maximum) => {
   test('a failure in words goes on to the next route, and a lost answer does not', async () => {
-    await setBudgets(platform, owner, [maximum])
+    const payer = await newEntitledOwner(platform)
+    await setBudgets(platform, payer, [maximum])
     const first = modelPlaying(say(data(limited), EVENTS))
-    expect((await ask(aiAsks['chat stream'], first, 'both')).status).toBe(200)
+    expect((await ask(aiAsks['chat stream'], first, 'both', payer)).status).toBe(200)
     expect(timesAsked(first)).toBe(3)
     for (const play of [say('<html>', 'text/html'), cutBehind(good['/chat/completions']!.prelude)]) {
       const lost = modelPlaying(play)
-      const { status, headers } = await ask(aiAsks['chat stream'], lost, 'both')
+      const { status, headers } = await ask(aiAsks['chat stream'], lost, 'both', payer)
       expect([status, timesAsked(lost)]).toEqual([503, 1])
       const event = await usageEventOf(platform, headers['x-request-id'])
       expect(event).toMatchObject({ status: 'error', usageSource: 'estimated', countedRequests: 1 })
@@ -421,10 +419,11 @@ describe('the provider’s reason', () => {
   })
 
   test('of a limit is for the owner of the key alone, and a lack of credit is said', async () => {
-    const path = `/organizations/${owner.organizationId}/ai-gateway/provider-keys/compat`
+    const own = await newEntitledOwner(platform)
+    const path = `/organizations/${own.organizationId}/ai-gateway/provider-keys/compat`
     const plays = [refuse(429, limited), refuse(402, limited)]
     const messages = async () => {
-      const answers = await Promise.all(plays.map((play) => ask(aiAsks.chat, modelPlaying(play), 'alone')))
+      const answers = await Promise.all(plays.map((play) => ask(aiAsks.chat, modelPlaying(play), 'alone', own)))
       expect(answers.map(({ headers }) => headers['x-should-retry'])).toEqual(['false', 'false'])
       return answers.map((each) => errorOf(each).message)
     }
@@ -432,7 +431,7 @@ describe('the provider’s reason', () => {
       'The provider compat takes no more requests for now',
       'The operator’s key of the provider compat is out of credit',
     ])
-    await platform.call(owner.token, `PUT ${path}`, { key: 'sk-own-0123456789' })
+    await platform.call(own.token, `PUT ${path}`, { key: 'sk-own-0123456789' })
     expect(await messages()).toEqual([
       'The provider compat takes no more requests for now: Slow down',
       'The organization’s own key of the provider compat is out of credit',
@@ -555,9 +554,10 @@ describe('bad answers', () => {
     const failed = { ...response('failed', []), error: { code: 'server_error', message: 'Broken' } }
     const free = modelPlaying(say(JSON.stringify(failed), JSON_TYPE))
     expect((await ask(aiAsks.response, free, 'both')).status).toBe(200)
-    await setBudgets(platform, owner, [{ maxCostMicros: 1_000_000 }])
+    const payer = await newEntitledOwner(platform)
+    await setBudgets(platform, payer, [{ maxCostMicros: 1_000_000 }])
     const used = { ...failed, usage: { input_tokens: 5, output_tokens: 1 } }
     const lost = modelPlaying(say(JSON.stringify(used), JSON_TYPE))
-    expect([(await ask(aiAsks.response, lost, 'both')).status, timesAsked(lost)]).toEqual([503, 1])
+    expect([(await ask(aiAsks.response, lost, 'both', payer)).status, timesAsked(lost)]).toEqual([503, 1])
   })
 })

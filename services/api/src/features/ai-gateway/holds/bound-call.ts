@@ -274,6 +274,16 @@ function boundRequest(request: InferenceRequest, cap: number | null, needs: Need
   return needs.cost ? { ...capped, serviceTier: 'default' } : capped
 }
 
+/** Throws UnsupportedUnderBudget for a route whose cost cannot be told, whatever is sent along it. */
+function requireKnownPrice({ keyOwner }: KeyedRoute, price: Price | null): void {
+  if (price === null && keyOwner !== 'local') throw new UnsupportedUnderBudget(['model'], 'its price is not known')
+  if (price?.isPartial === true)
+    throw new UnsupportedUnderBudget(
+      ['model'],
+      'it charges for what nobody counts here, such as pictures that it makes',
+    )
+}
+
 /**
  * Returns the most that a call may use. Leaves out routes without a known bound, and with `needs.cost` those without a price. Where
  * only cost is limited a free route takes anything: nothing is measured, and no cap set, for its sake. Throws
@@ -301,15 +311,9 @@ export async function boundCall(
       continue
     }
     try {
+      if (needs.cost) requireKnownPrice(route, price)
       sent ??= measureInput(request)
-      const bound = await boundRoute(asked, { cap, choices }, sent, route, price, prices)
-      if (needs.cost && price?.isPartial === true)
-        throw new UnsupportedUnderBudget(
-          ['model'],
-          'it charges for what nobody counts here, such as pictures that it makes',
-        )
-      if (needs.cost && bound.costNanos === null) throw new UnsupportedUnderBudget(['model'], 'its price is not known')
-      bounds.push(bound)
+      bounds.push(await boundRoute(asked, { cap, choices }, sent, route, price, prices))
     } catch (error) {
       if (!(error instanceof UnsupportedUnderBudget)) throw error
       refusal ??= error

@@ -1,4 +1,3 @@
-// engines: postgres
 import { type MockUpstream, startMockUpstream } from '@platform/testing/mock-ai-upstream'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { eq } from 'drizzle-orm'
