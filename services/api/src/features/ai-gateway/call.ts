@@ -10,6 +10,7 @@ import type { UsageEvent } from '../ai-governance/record-usage.ts'
 import type { ProviderAttempt } from '../ai-governance/table.ts'
 import { tokensOfBytes } from './local/token-estimate.ts'
 import type { KeyedRoute } from './providers/choose-routes.ts'
+import type { LostUsage } from './providers/judge.ts'
 import type { EventStream } from './event-stream.ts'
 import type { InferenceOperation, InferenceRequest } from './operations.ts'
 import type { Placement } from './place-call.ts'
@@ -85,7 +86,7 @@ export class Call {
   /** True if the outcome of a sent request is unknown. */
   isLost = false
   /** Usage that the provider of such a request told before it was lost. */
-  lostUsage: Usage | undefined
+  lostUsage: LostUsage | undefined
   /** Owner of the key, which is the same for all routes of the call. */
   keyOwner: KeyedRoute['keyOwner'] | null = null
   /** True once a request was sent to a provider. */
@@ -126,10 +127,10 @@ export class Call {
   }
 
   /** Notes that the outcome of a request sent along a route is unknown. */
-  readonly lose = (route: KeyedRoute, usageSoFar?: Usage): void => {
+  readonly lose = (route: KeyedRoute, told?: LostUsage): void => {
     this.route = route
     this.isLost = true
-    this.lostUsage = usageSoFar
+    this.lostUsage = told
   }
 
   /** Notes that a request was sent to a provider. */

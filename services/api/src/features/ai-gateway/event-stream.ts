@@ -12,6 +12,8 @@ const streamHeaders = {
 /** The stream of events to a client, whichever provider they come from. */
 export interface EventStream {
   outgoing: ServerResponse
+  /** True once the status is on its way: a failure is an event then. */
+  readonly hasBegun: boolean
   /** Writes whole events. Returns false if the reader is slower. */
   write(events: Uint8Array): boolean
   /**
@@ -20,6 +22,7 @@ export interface EventStream {
    * before: what is still to be sent. place: the number of events before it.
    */
   fail(failure: unknown, options?: { before?: Uint8Array | undefined; place?: number }): void
+  end(): void
   /** Writes no more comments. */
   stop(): void
 }
@@ -37,20 +40,29 @@ export function openEventStream(
     return outgoing.write(bytes)
   }
   const ping = setInterval(() => outgoing.destroyed || write(': ping\n\n'), pingMs)
+  const stop = () => clearInterval(ping)
   return {
     outgoing,
+    get hasBegun() {
+      return outgoing.headersSent
+    },
     write(events) {
       ping.refresh()
       return write(events)
     },
     fail(failure, { before, place = 0 } = {}) {
       const { message, type, param, code } = describeAiFailure(failure)
-      if (before) write(before)
       const event = protocol.failure({ message, type, param, code }, place)
+      stop()
       // A reader that is blocked would not read it.
-      if (outgoing.writableNeedDrain) outgoing.destroy()
-      else outgoing.end(event)
+      if (outgoing.writableNeedDrain) return void outgoing.destroy()
+      if (before) write(before)
+      outgoing.end(event)
     },
-    stop: () => clearInterval(ping),
+    end() {
+      stop()
+      outgoing.end()
+    },
+    stop,
   }
 }

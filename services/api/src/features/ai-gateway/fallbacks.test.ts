@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { type AiAnswer, type AiAsk, aiAsks, askAi, openAiRequest, usageEventOf } from '../../../test/ai-asks.ts'
 import { setBudgets } from '../../../test/ai-budgets.ts'
 import { aiKeys, chatOf, mockProvider, newEntitledOwner, OPERATOR_KEY } from '../../../test/ai-providers.ts'
@@ -124,12 +124,17 @@ async function answer(incoming: IncomingMessage, outgoing: ServerResponse): Prom
 
 /** A price of a dollar for a million tokens. */
 const price = { input_mtok: 1, output_mtok: 1 }
-const MODELS = 250
+const MODELS = 300
 beforeAll(async () => {
   bad = await startHostileProvider()
   bad.play((incoming, outgoing) => void answer(incoming, outgoing))
   // A provider that plays what a test wants for a model, and another that answers well.
-  const drivers = { compat: { responses: true }, plain: { responses: false }, anthropic: { driver: 'anthropic' } }
+  const drivers = {
+    compat: { responses: true },
+    plain: { responses: false },
+    unknown: {},
+    anthropic: { driver: 'anthropic' },
+  }
   const kinds = Object.keys(drivers) as (keyof typeof drivers)[]
   const names = Array.from({ length: MODELS }, (_, n) => `m${n}`)
   platform = await startPlatform({
@@ -342,7 +347,7 @@ describe('a provider that is silent', () => {
       expect(await usageEventOf(platform, headers['x-request-id'])).toMatchObject({
         status: 'cancelled',
         statusCode: 499,
-        providerAttempts: [],
+        providerAttempts: [{ provider: 'compat' }],
       })
       expect([timesAsked(model), timesAsked('good')]).toEqual([1, before])
     })
@@ -560,4 +565,165 @@ describe('bad answers', () => {
     const lost = modelPlaying(say(JSON.stringify(used), JSON_TYPE))
     expect([(await ask(aiAsks.response, lost, 'both', payer)).status, timesAsked(lost)]).toEqual([503, 1])
   })
+})
+
+describe('what a provider has used', () => {
+  const used = { prompt_tokens: 500, completion_tokens: 100 }
+  const told = { inputTokens: 500, outputTokens: 100, usageSource: 'provider', countedTokens: 600 }
+  const failedResponse = { ...response('failed', []), usage: { input_tokens: 500, output_tokens: 100 } }
+  const streamOf = (name: 'chat stream' | 'response stream', more: object = {}): AiAsk => {
+    return { ...aiAsks[name], body: { ...aiAsks[name].body, ...more } }
+  }
+  const failing = { ...limited, usage: used }
+  test.each<[string, AiAsk, string]>([
+    ['usage, then an error', streamOf('chat stream'), data({ choices: [], usage: used }, limited)],
+    [
+      'usage that was asked for, then an error',
+      streamOf('chat stream', { stream_options: { include_usage: true } }),
+      data({ choices: [], usage: used }, limited),
+    ],
+    ['an error with usage', streamOf('chat stream'), data(failing)],
+    ['an error with usage and content', streamOf('chat stream'), data({ ...chunk({ content: SAID }), ...failing })],
+    [
+      'a failed response with usage',
+      streamOf('response stream'),
+      data({ type: 'response.failed', response: failedResponse }),
+    ],
+  ])('counts, and is not asked for again under a budget: %s', async (name, options, text) => {
+    const payer = await newEntitledOwner(platform)
+    await setBudgets(platform, payer, [{ maxCostMicros: 1_000_000 }])
+    const model = modelPlaying(say(text, EVENTS))
+    const { status, headers } = await ask(options, model, 'both', payer)
+    expect([status, timesAsked(model)]).toEqual([name.includes('response') ? 503 : 429, 1])
+    const event = await usageEventOf(platform, headers['x-request-id'])
+    expect(event.countedTokens).toBeGreaterThanOrEqual(600)
+    if (!name.includes(', then')) expect(event).toMatchObject(told)
+  })
+})
+
+describe('an answer that looks like a failure', () => {
+  test.each(['""', 'false', '0', '{}', '[]', 'null'])('with an error of %s is none', async (error) => {
+    const text = data(chunk({ content: SAID }), chunk({}, 'stop')).replaceAll(
+      '{"choices"',
+      `{"error":${error},"choices"`,
+    )
+    const { status, bytes } = await ask(aiAsks['chat stream'], modelPlaying(say(text, EVENTS)), 'alone')
+    expect([status, bytes.toString()]).toEqual([200, `${text}data: [DONE]\n\n`])
+  })
+
+  test('repeats a large request in its first events', async () => {
+    const instructions = 'x'.repeat(40_000)
+    const echo = (type: string) => data({ type, response: { ...response('in_progress', []), instructions } })
+    const beginning = echo('response.created') + echo('response.in_progress')
+    const play: Play = (outgoing) => {
+      outgoing.writeHead(200, { 'content-type': EVENTS })
+      outgoing.write(echo('response.created'), () =>
+        outgoing.write(echo('response.in_progress'), () => outgoing.end(good['/responses']!.events)),
+      )
+    }
+    const options = { ...aiAsks['response stream'], body: { ...aiAsks['response stream'].body, instructions } }
+    const { status, bytes } = await ask(options, modelPlaying(play), 'alone')
+    expect([status, bytes.toString()]).toEqual([200, beginning + good['/responses']!.events])
+  })
+
+  test('has text in place of a delta, as older providers send it', async () => {
+    const text = data({ choices: [{ index: 0, text: 'x'.repeat(70_000) }] }, { choices: [{ index: 0, text: SAID }] })
+    const whole = `${text}${data({ choices: [{ index: 0, text: '', finish_reason: 'stop' }] })}data: [DONE]\n\n`
+    const { status, bytes } = await ask(aiAsks['chat stream'], modelPlaying(say(whole, EVENTS)), 'alone')
+    expect([status, bytes.toString()]).toEqual([200, whole])
+  })
+})
+
+test('a large event and the error behind it both reach the client, though they came at once', async () => {
+  const large = data(chunk({ content: 'x'.repeat(200_000) }))
+  for (const text of [large + data(limited), data(chunk({ content: SAID })) + large + data({ error: 'Gone' })]) {
+    const { status, isCut, bytes } = await ask(aiAsks['chat stream'], modelPlaying(say(text, EVENTS)), 'alone')
+    expect([status, isCut]).toEqual([200, false])
+    expect(bytes.toString()).toContain(large)
+    expect(bytes.toString()).toMatch(/data: \{"error":\{[^\n]*\n\n$/)
+  }
+})
+
+test('what is said of a key or a limit in the middle of a stream is for its owner alone', async () => {
+  const own = await newEntitledOwner(platform)
+  const path = `/organizations/${own.organizationId}/ai-gateway/provider-keys/compat`
+  await platform.call(own.token, `PUT ${path}`, { key: 'sk-own-0123456789' })
+  const content = data(chunk({ content: SAID }))
+  const words = async (error: object, by: Owner) => {
+    const model = modelPlaying(say(content + data({ error: { message: 'Organization org-1', ...error } }), EVENTS))
+    return (await ask(aiAsks['chat stream'], model, 'alone', by)).bytes.includes('org-1')
+  }
+  expect(await words({ code: 429 }, owner)).toBe(false)
+  expect(await words({ code: 429 }, own)).toBe(true)
+  expect(await words({ type: 'authentication_error' }, own)).toBe(false)
+  expect(await words({ code: 500 }, owner)).toBe(true)
+})
+
+test('a refusal keeps its reason and code where they stand at its top', async () => {
+  const document = { message: 'Too long', code: 'string_above_max_length' }
+  const told = await ask(aiAsks.chat, modelPlaying(refuse(422, document)), 'alone')
+  expect([told.status, errorOf(told)]).toMatchObject([422, document])
+})
+
+test('Retry-After beside an error in words is minded', async () => {
+  const model = modelPlaying((outgoing) =>
+    outgoing.writeHead(200, { 'content-type': JSON_TYPE, 'retry-after': '600' }).end(JSON.stringify(limited)),
+  )
+  expect((await ask(aiAsks.chat, model, 'both')).status).toBe(200)
+  expect(timesAsked(model)).toBe(1)
+})
+
+test('a 404 in words says nothing of the path, so the provider is asked for responses again', async () => {
+  const play = say('{"type":"error","error":{"type":"not_found_error","message":"No model"}}', JSON_TYPE)
+  const model = modelPlaying(play)
+  const asking = { model: `unknown/${model}`, input: 'x' }
+  const statuses = [1, 2].map(() => askAi(platform, owner.token, '/responses', asking).then(({ status }) => status))
+  expect(await Promise.all(statuses)).toEqual([404, 404])
+  expect(timesAsked(model)).toBe(2)
+  expect([...platform.api.ai.lacksResponses]).toEqual([])
+})
+
+test('a transcript in plain text is no page, whatever stands before its first tag', async () => {
+  const options: AiAsk = {
+    ...aiAsks.transcription,
+    body: { ...aiAsks.transcription.body, response_format: 'text' },
+  }
+  for (const page of ['<!-- 502 --><html>', '\ufeff<!doctype html>', '<?xml version="1.0"?>\n<html>', '<p>Gone']) {
+    const { bytes } = await ask(
+      options,
+      modelPlaying(say(page, page === '<p>Gone' ? 'text/html' : 'text/plain')),
+      'both',
+    )
+    expect(bytes.toString()).toBe(good['/audio/transcriptions']!.document)
+  }
+  const { bytes } = await ask(options, modelPlaying(say('<laughs> {"a":1}', 'text/plain')), 'both')
+  expect(bytes.toString()).toBe('<laughs> {"a":1}')
+})
+
+test('an attempt that the deadline of the call ends is recorded with the status that had come', async () => {
+  const role = good['/chat/completions']!.prelude
+  const waits: Play = (outgoing) => outgoing.writeHead(200, { 'content-type': EVENTS }).write(role)
+  const told = await hurryAi(platform, { totalMs: 300 }, () => ask(aiAsks['chat stream'], modelPlaying(waits), 'both'))
+  expect([told.status, errorOf(told).code]).toEqual([503, 'upstream_timeout'])
+  expect(await attemptsOf(told)).toEqual([{ provider: 'compat', error: 'timeout', statusCode: 200 }])
+})
+
+test('a provider that has begun after its pause is asked by others too, before its first event has content', async () => {
+  const { prelude, events } = good['/chat/completions']!
+  const began = [Promise.withResolvers<ServerResponse>(), Promise.withResolvers<ServerResponse>()]
+  let count = 0
+  const model = modelPlaying((outgoing) =>
+    outgoing.writeHead(200, { 'content-type': EVENTS }).write(prelude, () => began[count++]?.resolve(outgoing)),
+  )
+  for (let n = 0; n < 5; n++) platform.api.ai.circuits.failed(`compat operator ${model}`, 'somebody', true)
+  expect((await ask(aiAsks['chat stream'], model, 'alone')).status).toBe(503)
+  const now = performance.now.bind(performance)
+  const later = vi.spyOn(performance, 'now').mockImplementation(() => now() + 11_000)
+  onTestFinished(() => later.mockRestore())
+  const first = ask(aiAsks['chat stream'], model, 'alone')
+  const held = [await began[0]?.promise]
+  const second = ask(aiAsks['chat stream'], model, 'alone')
+  held.push(await began[1]?.promise)
+  for (const outgoing of held) outgoing?.end(events)
+  expect([(await first).status, (await second).status]).toEqual([200, 200])
 })

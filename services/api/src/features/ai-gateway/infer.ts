@@ -105,6 +105,7 @@ export function infer(
       attempts: call.attempts,
       onAsked: call.noteAsked,
       onLost: call.lose,
+      requestBytes: () => Buffer.byteLength(JSON.stringify(request.body)),
     }
     if (request.answer === 'events') eventsOf(call, request)
     const served = await dispatch(deps.ai, dispatching, routes, (route) => wiresFor(request, route, context))

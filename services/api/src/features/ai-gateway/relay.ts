@@ -131,7 +131,7 @@ export async function relayEvents(
     }
     if (!reader.isOver) return
     // The connection becomes reusable once the provider has ended the body; the client need not wait for that.
-    outgoing.end()
+    stream.end()
     tail = setTimeout(() => abort(new TookTooLong()), TAIL_MS)
   }
   try {

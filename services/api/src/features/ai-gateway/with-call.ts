@@ -58,18 +58,19 @@ export async function withCall(
   } catch (error) {
     const failure = asApiError(failureOf(call, error))
     const estimate = call.isLost
-      ? { inputBytes: call.textBytes, outputBytes: 0, usageSoFar: call.lostUsage }
+      ? { inputBytes: call.textBytes, outputBytes: 0, usageSoFar: call.lostUsage?.usageSoFar }
       : undefined
+    const usage = call.lostUsage?.usage
     if (failure instanceof ClientLeft) {
       const known = call.isWhole ? 'nothing' : 'until left'
       call.settle({ status: 'cancelled', statusCode: CLIENT_LEFT, estimate, known })
       return { sent: CLIENT_LEFT }
     }
-    if (!call.events?.outgoing.headersSent) {
-      call.settle({ status: 'error', failure, estimate, known: 'nothing' })
+    if (!call.events?.hasBegun) {
+      call.settle({ status: 'error', failure, usage, estimate, known: 'nothing' })
       throw failure
     }
-    call.settle({ status: 'error', statusCode: 200, failure, estimate, known: 'nothing' })
+    call.settle({ status: 'error', statusCode: 200, failure, usage, estimate, known: 'nothing' })
     call.events.fail(failure)
     return { sent: failure instanceof ApiError ? 200 : 500, failure }
   } finally {

@@ -60,6 +60,7 @@ async function callRoute(
     attempts: [],
     onAsked: () => {},
     onLost: () => {},
+    requestBytes: () => 0,
   }
   try {
     const context = { requestId, now: now(), model, lacksResponses: ai.lacksResponses, ...noReferences }

@@ -1,18 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AiError } from '@platform/errors/ai-error'
-import type { Usage } from '@platform/ai-protocols/usage'
 import type { ProviderAttempt } from '../../ai-governance/table.ts'
 import { ClientLeft, TookTooLong } from '../abort-reasons.ts'
 import type { AnswerKind } from '../operations.ts'
 import type { KeyedRoute } from './choose-routes.ts'
 import type { Circuits } from './circuits.ts'
-import { judge, type Judged, NoAnswer, readWordsDocument } from './judge.ts'
+import { judge, type Judged, type LostUsage, NoAnswer, readWordsOf } from './judge.ts'
 import { routeName } from './model.ts'
 import { BrokenStream, ToldFailure } from './stream-reader.ts'
 import type { AiTimings } from './timings.ts'
 import { LostAnswer, NotConnected, type UpstreamAnswer, type UpstreamClient } from './upstream-client.ts'
 import { failureOfExchange, failureOfStatus, recordedCode, upstreamError } from './upstream-failure.ts'
-import { readFailure, readWords } from './upstream-words.ts'
+import { parseWords, readWords } from './upstream-words.ts'
 import type { Wire } from './wires.ts'
 
 /** Retries at one provider, after the first attempt. */
@@ -55,8 +54,10 @@ export interface Dispatching {
   attempts: ProviderAttempt[]
   /** Called when a request was sent, whatever its outcome. */
   onAsked(): void
-  /** Called when a request was sent along a route and its outcome is unknown. usageSoFar: as the provider told by then. */
-  onLost(route: KeyedRoute, usageSoFar?: Usage): void
+  /** Called when a request was sent along a route and its outcome is unknown. told: by the provider until then. */
+  onLost(route: KeyedRoute, told?: LostUsage): void
+  /** Returns the size of the request. */
+  requestBytes(): number
 }
 
 interface DispatchDeps {
@@ -94,6 +95,8 @@ function openCircuit(circuits: Circuits, { provider, keyOwner, upstreamModel }: 
   }
   return {
     succeeded,
+    /** Lets other calls test a provider whose answer has begun; its verdict follows. */
+    begun: () => forget(names),
     failed(fault: Fault) {
       if (fault === 'request') return succeeded()
       if (fault === 'unreachable') {
@@ -121,12 +124,12 @@ interface Failed {
   fault: Fault
   /** True if the provider may have processed the request all the same. */
   isLost?: boolean
-  usageSoFar?: Usage | undefined
+  told?: LostUsage
 }
 
 /** Returns the outcome of a status, or of a failure in words that names it. value: the error document. */
-function failedWith(status: number, value: unknown, route: KeyedRoute, what?: string): Failed {
-  const failure = failureOfStatus(status, value, route, what)
+function failedWith(status: number, value: unknown, route: KeyedRoute, predicate?: string): Failed {
+  const failure = failureOfStatus(status, value, route, predicate)
   const name = recordedCode(failure) ?? failure.type
   const fault = status < 500 ? 'request' : 'provider'
   const failed = { kind: 'failed', failure, name, status, fault } as const
@@ -147,25 +150,18 @@ function failedBy(error: unknown, route: KeyedRoute, status?: number): Failed {
 }
 
 /** Returns the outcome of an answer under a status of success that turned out to be none. */
-function failedUnder(status: number, { cause, isLost, usageSoFar }: NoAnswer, route: KeyedRoute): Failed {
-  if (!(cause instanceof ToldFailure)) return { ...failedBy(cause, route, status), usageSoFar }
+function failedUnder(status: number, { cause, isLost, told }: NoAnswer, route: KeyedRoute): Failed {
+  if (!(cause instanceof ToldFailure)) return { ...failedBy(cause, route, status), told }
   const named = readWords(cause.value).status
-  return {
-    ...failedWith(named ?? UNNAMED_STATUS, cause.value, route, 'answered with an error'),
-    status: named ?? status,
-    isLost,
-    usageSoFar,
-  }
+  const failed = failedWith(named ?? UNNAMED_STATUS, cause.value, route, 'answered with an error')
+  // The provider has the path: it answered there.
+  const elsewhere = failed.failure.status < 500 ? 'give up' : 'elsewhere'
+  const next = failed.next === 'next wire' ? elsewhere : failed.next
+  return { ...failed, next, status: named ?? status, isLost, told }
 }
 
-/** The outcome of a refusal, after the time that the provider asks to wait. */
-function failedAfter(
-  { status, retryAfterSeconds }: UpstreamAnswer,
-  body: Buffer,
-  route: KeyedRoute,
-  { retryAfterMaxMs }: AiTimings,
-): Failed {
-  const failed = failedWith(status, readFailure(body), route)
+/** Lets a repeat wait for as long as the provider asks; if that is too long, there is none. */
+function waiting(failed: Failed, { retryAfterSeconds }: UpstreamAnswer, { retryAfterMaxMs }: AiTimings): Failed {
   if (failed.next !== 'repeat' || retryAfterSeconds === undefined) return failed
   const waitMs = retryAfterSeconds * 1_000
   return { ...failed, next: waitMs <= retryAfterMaxMs ? 'repeat' : 'elsewhere', waitMs }
@@ -176,12 +172,17 @@ const knownEnds = [NotConnected, LostAnswer, TookTooLong, AiError]
 
 type Outcome = { kind: 'served'; served: Omit<Served, 'attempt'>; status: number } | Failed
 
-/** Sends a request once, and waits until its answer is judged. Throws ClientLeft, and the signal's reason. */
+/**
+ * Sends a request once, and waits until its answer is judged. Throws ClientLeft, and the signal's reason.
+ *
+ * onBegun: called when a status of success arrives.
+ */
 async function tryOnce(
   { client, timings }: DispatchDeps,
-  { signal, isWaitedFor, answer: kind, onAsked, onLost }: Dispatching,
+  { signal, isWaitedFor, answer: kind, attempts, onAsked, onLost, requestBytes }: Dispatching,
   route: KeyedRoute,
   wire: Wire,
+  onBegun: () => void,
 ): Promise<Outcome> {
   if (!isWaitedFor()) throw new ClientLeft()
   const controller = new AbortController()
@@ -201,37 +202,56 @@ async function tryOnce(
     const wasSent = !(error instanceof NotConnected || error instanceof AiError)
     if (wasSent) onAsked()
     if (signal.aborted) {
-      if (wasSent) onLost(route)
+      if (wasSent) {
+        attempts.push(abandonedAttempt(route, signal.reason))
+        onLost(route)
+      }
       throw signal.reason
     }
-    if (!knownEnds.some((kind) => error instanceof kind)) throw error
+    if (!knownEnds.some((known) => error instanceof known)) throw error
     return failedBy(error, route)
   } finally {
     clearTimeout(late)
   }
   const { status } = answer
   if (status < 200 || status >= 300) {
-    const body = await readWordsDocument(answer.body[Symbol.asyncIterator](), abort)
+    const body = await readWordsOf(answer, abort)
     release()
     abort(new BrokenStream())
-    signal.throwIfAborted()
-    return failedAfter(answer, body, route, timings)
+    const failed = waiting(failedWith(status, parseWords(body), route), answer, timings)
+    if (!signal.aborted) return failed
+    attempts.push(attemptOf(route, failed))
+    throw signal.reason
   }
+  onBegun()
   try {
     if (answer.isEncoded) throw new NoAnswer(new BrokenStream('An encoding'), { isLost: true })
-    const judged = await judge({ answer, wire, kind, abort, timings })
+    const judged = await judge({ answer, wire, kind, abort, timings, requestBytes })
     return { kind: 'served', served: { route, wire, judged, abort, signal: controller.signal, release }, status }
   } catch (error) {
     release()
     abort(new BrokenStream())
     if (!(error instanceof NoAnswer)) throw error
-    if (signal.aborted) {
-      if (error.isLost) onLost(route, error.usageSoFar)
-      throw signal.reason
-    }
-    return failedUnder(status, error, route)
+    if (!signal.aborted) return waiting(failedUnder(status, error, route), answer, timings)
+    attempts.push(abandonedAttempt(route, signal.reason, status))
+    if (error.isLost) onLost(route, error.told)
+    throw signal.reason
   }
 }
+
+/** Makes the record of an attempt. */
+const attemptOf = (
+  { provider }: KeyedRoute,
+  { name, status }: { name?: string | undefined; status?: number | undefined },
+): ProviderAttempt => ({
+  provider: provider.id,
+  ...(name !== undefined && { error: name }),
+  ...(status !== undefined && { statusCode: status }),
+})
+
+/** Makes the record of an attempt that ended with its call. A client that leaves is no failure. */
+const abandonedAttempt = (route: KeyedRoute, reason: unknown, status?: number): ProviderAttempt =>
+  attemptOf(route, { name: reason instanceof ClientLeft ? undefined : failureOfExchange(route, reason).name, status })
 
 /** The outcome of a route, after all attempts. */
 type RouteOutcome =
@@ -244,23 +264,20 @@ async function tryRoute(
   call: Dispatching,
   route: KeyedRoute,
   wires: readonly [Wire, ...Wire[]],
+  onBegun: () => void,
 ): Promise<RouteOutcome> {
   let [wire, ...others] = wires
   for (let repeats = 0; ;) {
-    const outcome = await tryOnce(deps, call, route, wire)
+    const outcome = await tryOnce(deps, call, route, wire, onBegun)
     if (outcome.kind === 'served') {
       if (wire !== wires[0]) deps.lacksResponses.add(routeName(route))
-      const attempt: ProviderAttempt = { provider: route.provider.id, statusCode: outcome.status }
+      const attempt = attemptOf(route, { status: outcome.status })
       call.attempts.push(attempt)
       return { kind: 'served', served: { ...outcome.served, attempt } }
     }
-    const { failure, name, status, next, fault, waitMs, isLost } = outcome
-    call.attempts.push({
-      provider: route.provider.id,
-      error: name,
-      ...(status !== undefined && { statusCode: status }),
-    })
-    if (isLost === true) call.onLost(route, outcome.usageSoFar)
+    const { failure, next, fault, waitMs, isLost } = outcome
+    call.attempts.push(attemptOf(route, outcome))
+    if (isLost === true) call.onLost(route, outcome.told)
     if (isLost === true && !call.mayRepeatLost) return { kind: 'failed', failure, isFinal: true, fault }
     const [nextWire, ...rest] = others
     if (next === 'next wire' && nextWire) {
@@ -317,7 +334,7 @@ export async function dispatch(
     }
     let outcome: RouteOutcome
     try {
-      outcome = await tryRoute(deps, call, route, wires)
+      outcome = await tryRoute(deps, call, route, wires, circuit.begun)
     } catch (error) {
       circuit.forgotten()
       throw error

@@ -1,9 +1,11 @@
 import { listOf, textOf } from '@platform/ai-protocols/record'
 import { isExcessive } from './is-excessive.ts'
-import { isFailure } from './upstream-words.ts'
+import { isFailure, isFilled } from './upstream-words.ts'
 import { createSseScanner, EventTooLarge, type SseEvent } from '@platform/ai-protocols/sse-scanner'
 import { chatChunkTextBytes, responseEventTextBytes } from '@platform/ai-protocols/text-bytes'
 import {
+  totalInput,
+  totalOutput,
   type Usage,
   usageOfChat,
   usageOfResponse,
@@ -61,22 +63,21 @@ const typedFailure: StreamProtocol['failure'] = (error, place) =>
     param: error.param,
     error,
   })
-/** True for anything but what announces a part of an answer: null, an empty text, list or object, and zero. */
-const isFilled = (value: unknown): boolean =>
-  typeof value === 'object' && value !== null ? Object.keys(value).length > 0 : Boolean(value)
-
-/** A choice begins with its role alone. */
+/** True if a choice has more than its role. A few providers send `text` or `message` in place of a delta. */
 function isChoiceBegun(choice: unknown): boolean {
-  const { delta, finish_reason: reason } = fieldsOf(choice)
-  return isFilled(reason) || Object.entries(fieldsOf(delta)).some(([name, value]) => name !== 'role' && isFilled(value))
+  const { delta, finish_reason: reason, text, message } = fieldsOf(choice)
+  if (isFilled(reason) || isFilled(text) || isFilled(message)) return true
+  return Object.entries(fieldsOf(delta)).some(([name, value]) => name !== 'role' && isFilled(value))
 }
 
-/** Typed events that only announce an answer or a part of it, or keep the connection open. */
+/** Typed events that only announce an answer or a part of it, keep the connection open, or tell that there is none. */
 const preludes = new Set([
+  'error',
   'keepalive',
   'ping',
   'response.content_part.added',
   'response.created',
+  'response.failed',
   'response.in_progress',
   'response.queued',
   'response.reasoning_summary_part.added',
@@ -190,6 +191,8 @@ export interface StreamReader {
   readonly isOver: boolean
   /** True once an event had a part of the answer, or its end. */
   readonly hasContent: boolean
+  /** True once anything shows that the provider works on an answer: an event of it, or usage. */
+  readonly hasBegun: boolean
   /** Bytes of the events before that, comments included. */
   readonly preludeBytes: number
   readonly usage: Usage | undefined
@@ -239,6 +242,7 @@ export function openStreamReader({ protocol, source, target, dropsUsage }: Reade
   const scanner = createSseScanner({ eventBytesMax: EVENT_BYTES_MAX })
   let isOver = false
   let hasContent = false
+  let hasFailedWithContent = false
   let preludeBytes = 0
   const choices = followChoices()
   let usage: Usage | undefined
@@ -249,7 +253,13 @@ export function openStreamReader({ protocol, source, target, dropsUsage }: Reade
   let itemIds: readonly string[] = []
 
   function note(event: Fields): void {
-    if (isFailure(event)) throw new ToldFailure(event)
+    const told = protocol.usageOf(event)
+    usage = told ?? usage
+    if (isFailure(event)) {
+      finalUsage = told ?? finalUsage
+      hasFailedWithContent = protocol.hasContent(event)
+      throw new ToldFailure(event)
+    }
     outputBytes += protocol.textBytesOf(event)
     if (target && outputBytes > KEPT_TEXT_BYTES_MAX) throw new BrokenStream('The answer is too large')
     responseId ??= protocol.idOf?.(event)
@@ -259,10 +269,7 @@ export function openStreamReader({ protocol, source, target, dropsUsage }: Reade
     }
     hasContent ||= isOver || protocol.hasContent(event)
     choices.note(event)
-    const told = protocol.usageOf(event)
-    if (!told) return
-    usage = told
-    if (isOver || choices.areFinished) finalUsage = told
+    if (told && (isOver || choices.areFinished)) finalUsage = told
   }
   function scan(chunk: Uint8Array): SseEvent[] {
     try {
@@ -344,13 +351,13 @@ export function openStreamReader({ protocol, source, target, dropsUsage }: Reade
   }
 
   function push(chunk: Uint8Array): Buffer | undefined {
-    const events = scan(chunk)
+    const scanned = scan(chunk)
     const pieces: Buffer[] = []
-    for (const event of events) {
+    for (const event of scanned) {
       try {
         const piece = forward(event)
         if (!hasContent) preludeBytes += event.bytes.length
-        if (events.length === 1) return piece
+        if (scanned.length === 1) return piece
         if (piece) pieces.push(piece)
       } catch (error) {
         throw error instanceof BrokenStream ? error.behind(Buffer.concat(pieces)) : error
@@ -385,6 +392,10 @@ export function openStreamReader({ protocol, source, target, dropsUsage }: Reade
     },
     get hasContent() {
       return hasContent
+    },
+    get hasBegun() {
+      const told = usage ?? source?.usage()
+      return events > 0 || hasFailedWithContent || (told !== undefined && totalInput(told) + totalOutput(told) > 0)
     },
     get preludeBytes() {
       return preludeBytes

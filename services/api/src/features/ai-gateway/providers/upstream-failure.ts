@@ -77,18 +77,18 @@ const whose = ({ keyOwner, provider }: KeyedRoute): string =>
     : `The operator’s key of the provider ${provider.id}`
 
 /**
- * Converts a provider's status to a failure.
+ * Converts a provider's status to a failure. The words of its error reach the caller and no log; those about a key, an account or
+ * its limits do not reach callers with somebody else's key.
  *
- * value: the error that it sent, parsed; undefined if nothing readable came. what: the predicate of a sentence about the status. Its words reach the caller and no log. What is said of
- * a key, an account or its limits is for the owner of the key alone.
+ * value: the error, parsed; undefined if nothing readable came. predicate: of the sentence about the status.
  */
 export function failureOfStatus(
   status: number,
   value: unknown,
   route: KeyedRoute,
-  what = `answered ${status}`,
+  predicate = `answered ${status}`,
 ): AiError {
-  const { provider, key, keyOwner } = route
+  const { provider, key } = route
   if (RELAYED.has(status)) {
     const { message, code, param } = readError(value, key)
     return new UpstreamRefusal(
@@ -101,14 +101,20 @@ export function failureOfStatus(
   }
   if (status === 429) {
     const limited = `The provider ${provider.id} takes no more requests for now`
-    const told = keyOwner === 'organization' ? withWords(limited, value, route) : undefined
+    const told = mayTell(status, route) ? withWords(limited, value, route) : undefined
     return new AiError(429, 'rate_limit_error', 'upstream_rate_limited', limited, { headers: noRetry, told })
   }
   if (status === 401 || status === 402 || status === 403) {
     const what = status === 402 ? 'is out of credit' : 'was refused'
     return new AiError(503, 'api_error', 'provider_unavailable', `${whose(route)} ${what}`, { headers: noRetry })
   }
-  return upstreamError(route, what, value)
+  return upstreamError(route, predicate, value)
+}
+
+/** True if a caller may read what is said with a status: of a key nobody may, of a limit whose key is their own. */
+function mayTell(status: number | undefined, { keyOwner }: KeyedRoute): boolean {
+  if (status === 401 || status === 402 || status === 403) return false
+  return status !== 429 || keyOwner === 'organization'
 }
 
 /** Adds the provider's words to a sentence. Returns undefined if there are none to show. */
@@ -140,7 +146,11 @@ export function failureOfExchange(route: KeyedRoute, error: unknown): { failure:
     return { failure: upstreamError(route, 'could not be reached'), name: 'not_connected' }
   if (error instanceof ToldFailure)
     return {
-      failure: upstreamError(route, 'failed in the middle of its answer', error.value),
+      failure: upstreamError(
+        route,
+        'failed in the middle of its answer',
+        mayTell(readWords(error.value).status, route) ? error.value : undefined,
+      ),
       name: 'upstream_error',
     }
   if (error instanceof BrokenStream) {

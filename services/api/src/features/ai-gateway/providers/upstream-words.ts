@@ -46,8 +46,9 @@ const recordOf = (value: unknown): Fields | undefined => (isRecord(value) ? valu
 /** Google sends its errors in an array. */
 const unlisted = (value: unknown): Fields | undefined => recordOf(Array.isArray(value) ? value[0] : value)
 
-const isSaid = (value: unknown): boolean =>
-  filledText(value) !== undefined || (Array.isArray(value) && value.length > 0)
+/** True for anything but null, an empty text, list or object, false and zero. */
+export const isFilled = (value: unknown): boolean =>
+  typeof value === 'object' && value !== null ? Object.keys(value).length > 0 : Boolean(value)
 
 /** True for an event or document with which a provider tells that it failed. */
 export function isFailure(value: unknown): boolean {
@@ -55,27 +56,31 @@ export function isFailure(value: unknown): boolean {
   if (!outer) return false
   const { error, type, object, choices, detail, errors } = outer
   if (type === 'error' || type === 'response.failed' || object === 'error') return true
-  if (error != null) return !String(type).startsWith('response.')
-  return type === undefined && choices === undefined && (isSaid(detail) || isSaid(errors))
+  if (isFilled(error)) return typeof type !== 'string' || !type.startsWith('response.')
+  return type === undefined && choices === undefined && (isFilled(detail) || isFilled(errors))
 }
 
-/** Parses a document that may be an error. Returns undefined if it is none. */
-export function readFailure(body: Buffer): unknown {
+/** Parses a document that may hold words. Returns undefined if it is not JSON. */
+export function parseWords(body: Buffer): unknown {
   if (body.length > WORDS_BYTES_MAX) return undefined
   try {
-    const value = JSON.parse(body.toString('utf8')) as unknown
-    return isFailure(value) ? value : undefined
+    return JSON.parse(body.toString('utf8')) as unknown
   } catch {
     return undefined
   }
 }
 
+/** Parses a document that tells of a failure. Returns undefined if it does not. */
+export function readFailure(body: Buffer): unknown {
+  const value = parseWords(body)
+  return isFailure(value) ? value : undefined
+}
+
+const isPathPart = (part: unknown): part is string | number =>
+  part !== 'body' && (typeof part === 'string' || typeof part === 'number')
+
 /** Returns the parts of a path in a body, as FastAPI names it. */
-const pathOf = (item: unknown): (string | number)[] =>
-  listOf(item, 'loc').filter((part) => part !== 'body' && (typeof part === 'string' || typeof part === 'number')) as (
-    | string
-    | number
-  )[]
+const pathOf = (item: unknown): (string | number)[] => listOf(item, 'loc').filter(isPathPart)
 
 /** Formats a list of what is wrong with which member. */
 function listed(items: readonly unknown[]): string | undefined {
@@ -112,6 +117,7 @@ export function readWords(value: unknown): UpstreamWords {
     message:
       filledText(named?.['message']) ??
       filledText(outer['error']) ??
+      filledText(outer['errors']) ??
       listed(errors) ??
       listed(details) ??
       filledText(outer['detail']) ??

@@ -137,8 +137,9 @@ function readDocument(
 const isPlainText = ({ operation, body }: InferenceRequest): boolean =>
   operation === 'audio.transcriptions' && ['text', 'srt', 'vtt'].includes(String(body['response_format']))
 
-/** True for an HTML page. */
-const isPage = (body: Buffer): boolean => /^\s*<(!doctype|html)/i.test(body.toString('latin1', 0, 1_024))
+/** True for an HTML page, whatever stands before its first tag. */
+const isPage = (body: Buffer): boolean =>
+  /^(\ufeff|\s|<!--.*?-->|<\?.*?\?>)*<(!doctype|html|head|body|title)\b/is.test(body.toString('utf8', 0, 1_024))
 
 function readAsItIs(request: InferenceRequest, body: Buffer): WholeAnswer {
   if (isPlainText(request) && (readFailure(body) !== undefined || isPage(body))) throw new TypeError('Not the words')

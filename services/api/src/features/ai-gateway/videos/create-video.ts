@@ -13,6 +13,7 @@ import type { InferenceRequest } from '../operations.ts'
 import { FIRST_POLL_MS } from './poll-videos.ts'
 import { readJsonRequest } from '../requests/read-inference.ts'
 import { routesFor } from '../routes-for.ts'
+import { recordedCode } from '../providers/upstream-failure.ts'
 import { aiVideoJobs } from '../table.ts'
 import { shownVideoJob, VIDEO_KEPT_MS, type VideoJob } from './video-jobs.ts'
 import { readUpstreamJob } from './video-status.ts'
@@ -71,6 +72,7 @@ async function startJob(admitted: Admitted, routes: readonly KeyedRoute[], job: 
     attempts: call.attempts,
     onAsked: call.noteAsked,
     onLost: call.lose,
+    requestBytes: () => 0,
   }
   const served = await dispatch(deps.ai, dispatching, routes, (route) => [videoWire(request, route)])
   admitted.releaseBody()
@@ -98,7 +100,8 @@ const interrupted = { code: 'interrupted', message: 'The call ended before the p
 
 /** Marks a job that a provider may have all the same: a retry under the same key gets this error, and buys no second video. */
 async function loseJob({ db, now }: Deps, { id }: VideoJob, error: unknown): Promise<void> {
-  const { code, message } = error instanceof AiError ? error : interrupted
+  const code = error instanceof AiError ? recordedCode(error) : interrupted.code
+  const { message } = error instanceof AiError ? error : interrupted
   await db
     .update(aiVideoJobs)
     .set({ status: 'failed', errorCode: code, errorMessage: message, pollAt: null, completedAt: now() })

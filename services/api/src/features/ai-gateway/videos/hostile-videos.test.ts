@@ -113,6 +113,42 @@ test('a provider that does not begin with a video is given up in time', async ()
   expect([answered.status, answered.body]).toMatchObject([503, { error: { code: 'upstream_timeout' } }])
 })
 
+test('a page in place of a video that does not end is left', async () => {
+  const id = await film('v')
+  const closed = Promise.withResolvers<void>()
+  provider.play((_, outgoing) => {
+    outgoing.once('close', closed.resolve).writeHead(200, { 'content-type': 'text/html' })
+    const more = () => {
+      while (!outgoing.destroyed && outgoing.write('<p>'.repeat(10_000)));
+    }
+    outgoing.on('drain', more)
+    more()
+  })
+  expect((await askAi(platform, owner.token, `/videos/${id}/content`)).status).toBe(503)
+  await closed.promise
+})
+
+test('a job that a provider may have is not asked for again, and no word of the provider is kept', async () => {
+  for (const document of [
+    '{"id":"v1","status":"starting","error":""}',
+    '{"usage":{"seconds":4},"error":{"code":"secret-word","message":"secret-word","status":400}}',
+  ]) {
+    provider.say(document)
+    const before = provider.requests.length
+    const prompt = `${document.length}`
+    const key = { 'idempotency-key': `once-${prompt}` }
+    const { status } = await askAi(platform, owner.token, '/videos', { model: 'other/film', prompt }, key)
+    expect([status, provider.requests.length - before]).toEqual([document.includes('400') ? 400 : 503, 1])
+  }
+  const jobs = await platform.api.db
+    .select()
+    .from(aiVideoJobs)
+    .where(eq(aiVideoJobs.organizationId, owner.organizationId))
+  const failed = jobs.filter(({ errorCode }) => errorCode !== null)
+  expect(failed.map(({ errorCode }) => errorCode)).toEqual(['upstream_error', 'upstream_refused'])
+  expect(JSON.stringify(failed)).not.toContain('secret-word')
+})
+
 test('a video that does not end is cut off in time', async () => {
   const id = await film('v')
   provider.play((_, outgoing) => {
