@@ -146,6 +146,17 @@ export function readHeaders<S extends z.ZodType>(schema: S, incoming: IncomingMe
   )
 }
 
+/**
+ * Reads a query. Of a name that is given more than once the first value counts; where unknown names are refused, that is refused
+ * too: its values are a list, which no parameter is.
+ */
+function readQuery(schema: z.ZodType, { c: { req } }: Exchange): Record<string, string | string[]> {
+  const isStrict = schema instanceof z.ZodObject && schema.def.catchall instanceof z.ZodNever
+  if (!isStrict) return req.query()
+  const named = Object.entries(req.queries())
+  return Object.fromEntries(named.map(([name, values]) => [name, values.length > 1 ? values : (values[0] ?? '')]))
+}
+
 const jsonHeaders = { 'content-type': 'application/json; charset=UTF-8' }
 
 /** The token that an operation requires, in words. */
@@ -283,7 +294,7 @@ export function endpoint<
         actor,
         params: readParams(exchange, params),
         body: spec.body && parseInput(spec.body, await readJson(exchange.incoming, spec.bodyBytesMax), 'body'),
-        query: spec.query && parseInput(spec.query, exchange.c.req.query(), 'query'),
+        query: spec.query && parseInput(spec.query, readQuery(spec.query, exchange), 'query'),
         headers: spec.headers && readHeaders(spec.headers, exchange.incoming),
       } as Call<A, P, Q, B, H>
       const key = isCreation ? readIdempotencyKey(exchange.incoming.headers['idempotency-key'] as string) : undefined

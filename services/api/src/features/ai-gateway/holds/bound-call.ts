@@ -126,14 +126,27 @@ const isTimed = (price: Price | null): boolean => price !== null && hasAny(price
 /** Operations that send their whole input to the model at once. Sound to transcribe may be sent in pieces, each of a window. */
 const windowed: ReadonlySet<string> = new Set<InferenceRequest['operation']>(['chat.completions', 'responses'])
 /** Published windows are rounded: 1,000,000 for 1,048,576, or 128,000 for 131,072. */
-const publishedWindow = (tokens: number): number => Math.ceil(tokens * 1.05)
+const PUBLISHED_PERCENT = 105
 
-/** Returns the most input tokens that a route's model reads; null: unknown. */
-function windowOf({ request, model }: Asked, { provider, upstreamModel }: KeyedRoute, prices: Prices): number | null {
-  if (!windowed.has(request.operation)) return null
-  if (model.contextWindow !== null) return model.contextWindow
+/** The most input tokens that a model reads. */
+interface Window {
+  tokens: number
+  /** True if the operator states it. A published one may be out of date, so it never bounds what can be counted. */
+  isStated: boolean
+}
+
+/** Returns the context window of a route's model; undefined: unknown. */
+function windowOf(
+  { request, model }: Asked,
+  { provider, upstreamModel }: KeyedRoute,
+  prices: Prices,
+): Window | undefined {
+  if (!windowed.has(request.operation)) return undefined
+  if (model.contextWindow !== null) return { tokens: model.contextWindow, isStated: true }
   const published = prices.contextWindowOf(provider.id, upstreamModel)
-  return published === undefined ? null : publishedWindow(published)
+  return published === undefined
+    ? undefined
+    : { tokens: Math.ceil((published * PUBLISHED_PERCENT) / 100), isStated: false }
 }
 
 /** Returns the refusal of the first content whose tokens along a route are unknown; undefined: all are known. */
@@ -170,14 +183,13 @@ function inputTokensOf(
   const own = sent.textBytes + ADDED_TOKENS + (sent.hasTools ? ADDED_TOOL_TOKENS : 0) + recordingTokens
   // The platform's own models read text alone, of any length.
   if (keyOwner === 'local') return own
+  const parts = sent.images.length * (bounds.image ?? 0) + (sent.files.length + sent.sounds.length) * (bounds.file ?? 0)
+  const sized = own + parts + (asked.earlierTokens ?? 0)
   const window = windowOf(asked, route, prices)
   const unsized = findUnsized(asked, sent, route)
-  if (unsized) {
-    if (window === null) throw unsized
-    return window
-  }
-  const parts = sent.images.length * (bounds.image ?? 0) + (sent.files.length + sent.sounds.length) * (bounds.file ?? 0)
-  return Math.min(own + parts + (asked.earlierTokens ?? 0), window ?? Infinity)
+  if (unsized && !window) throw unsized
+  if (window?.isStated === true) return unsized ? window.tokens : Math.min(sized, window.tokens)
+  return unsized && window ? Math.max(sized, window.tokens) : sized
 }
 
 /** Returns the call's output cap in tokens: its own, or else the least of the model's, a policy's and 4,096. */

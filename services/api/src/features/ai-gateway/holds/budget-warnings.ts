@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Deps } from '../../../deps.ts'
 import type { BudgetWarning, Refusable } from '../../ai-governance/budgets/budget-warning.ts'
 import { isEntitled } from '../../ai-governance/budgets/entitlement.ts'
@@ -10,6 +11,7 @@ import { type Asked, boundCall, type Needs } from './bound-call.ts'
 import { UnsupportedUnderBudget } from './unsupported-under-budget.ts'
 
 const WARNINGS_MAX = 100
+const MODELS_AT_ONCE = 20
 
 /** A request as somebody might send it, to see whether it would be let through. */
 interface Sample {
@@ -107,11 +109,13 @@ async function warningsOf(
   max = Infinity,
 ): Promise<BudgetWarning[]> {
   const warnings: BudgetWarning[] = []
-  for (const model of models) {
+  for (const [place, model] of models.entries()) {
     const needs = needsOf(model)
     const warning = needs.cost || needs.tokens ? await warningOf(deps, model, needs) : undefined
     if (warning) warnings.push(warning)
     if (warnings.length >= max) break
+    // There may be thousands of models, and others wait for this process.
+    if (place % MODELS_AT_ONCE === MODELS_AT_ONCE - 1) await nextTurn()
   }
   return warnings
 }

@@ -102,7 +102,10 @@ function fittingTokens({ maximum, remaining }: ExceededMaximum, route: RouteBoun
 
 /** Returns what a message says about output caps; undefined where none would change anything. */
 function adviceOn(exceeded: readonly ExceededMaximum[], { bound }: HeldBound): string | undefined {
-  if (!bound || !canBeCapped(bound.request) || exceeded.every(({ maximum }) => maximum === 'requests')) return undefined
+  if (!bound || !canBeCapped(bound.request)) return undefined
+  const isOutputPriced = bound.routes.some(({ outputRate }) => outputRate > 0n)
+  if (!exceeded.some(({ maximum }) => maximum === 'tokens' || (maximum !== 'requests' && isOutputPriced)))
+    return undefined
   const fitting = Math.min(
     ...exceeded.flatMap((each) => bound.routes.map((route) => fittingTokens(each, route, bound.choices))),
   )

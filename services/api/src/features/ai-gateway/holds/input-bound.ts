@@ -52,7 +52,7 @@ const known: Readonly<Record<InferenceRequest['operation'], ReadonlySet<string>>
 
 /** Members that no provider is trusted to offer for nothing: elsewhere they have a price, or lead to content of any size. */
 const priced: ReadonlySet<string> = new Set(
-  `audio background best_of callback_url container context_management conversation inference_geo mcp_servers models plugins
+  `audio background best_of cache_control callback_url container context_management conversation inference_geo extra_body mcp_servers models plugins
     prediction prompt provider route speed web_search_options`.split(/\s+/),
 )
 

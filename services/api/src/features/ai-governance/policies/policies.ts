@@ -30,7 +30,7 @@ const isOf = (organizationId: string, applicationId: string | null) =>
 
 const shownPolicy = ({ ai: { catalog } }: Pick<Deps, 'ai'>, row: PolicyRow): ShownPolicy => ({
   ...row,
-  unknownModels: row.allowedModels?.filter((model) => !catalog.models.has(model)) ?? [],
+  unknownModels: [...new Set(row.allowedModels)].filter((model) => !catalog.models.has(model)),
 })
 
 /** Returns the organization's own policy or, with an application, the application's; undefined if there is none. */

@@ -113,7 +113,7 @@ export const aiPolicyEndpoints = [
     tag,
     summary: 'Set a policy',
     description:
-      'Replaces the policy; fields that are left out get their defaults. Calls of an application must be allowed by its own policy and by that of the organization. The response of GET can be sent back unchanged. Models that the platform does not offer are accepted and listed in `unknownModels`. Needs the role OWNER or ADMIN.',
+      'Replaces the policy; fields that are left out get their defaults. Calls of an application must be allowed by its own policy and by that of the organization. The response of GET can be sent back unchanged, but for ids with `*`, which earlier releases accepted. Models that the platform does not offer are accepted and listed in `unknownModels`. Needs the role OWNER or ADMIN.',
     actor: 'user',
     scope,
     params: ofOrganization,

@@ -448,6 +448,17 @@ describe('a query', () => {
       }
   })
 
+  test('with a name that is given twice is refused, since either filter alone would be wrong', async () => {
+    for (const path of paths) {
+      const { organizationId, token } = owner
+      const url = `/organizations/${organizationId}/ai-gateway/usage/${path}?model=a&provider=b&model=c`
+      expect(await platform.call(token, `GET ${url}`)).toMatchObject({
+        status: 422,
+        body: { on: 'query', property: '/model', found: ['a', 'c'] },
+      })
+    }
+  })
+
   test('with a name like no other is refused, and told which names there are', async () => {
     for (const path of paths)
       for (const name of ['foo', 'userId', 'offset', 'constructor', '__proto__', 'x'.repeat(3_000)]) {
