@@ -70,14 +70,12 @@ function isChoiceBegun(choice: unknown): boolean {
   return Object.entries(fieldsOf(delta)).some(([name, value]) => name !== 'role' && isFilled(value))
 }
 
-/** Typed events that only announce an answer or a part of it, keep the connection open, or tell that there is none. */
+/** Typed events that only announce an answer or a part of it, or keep the connection open. */
 const preludes = new Set([
-  'error',
   'keepalive',
   'ping',
   'response.content_part.added',
   'response.created',
-  'response.failed',
   'response.in_progress',
   'response.queued',
   'response.reasoning_summary_part.added',
@@ -242,7 +240,7 @@ export function openStreamReader({ protocol, source, target, dropsUsage }: Reade
   const scanner = createSseScanner({ eventBytesMax: EVENT_BYTES_MAX })
   let isOver = false
   let hasContent = false
-  let hasFailedWithContent = false
+  let hasFailedWithText = false
   let preludeBytes = 0
   const choices = followChoices()
   let usage: Usage | undefined
@@ -257,7 +255,7 @@ export function openStreamReader({ protocol, source, target, dropsUsage }: Reade
     usage = told ?? usage
     if (isFailure(event)) {
       finalUsage = told ?? finalUsage
-      hasFailedWithContent = protocol.hasContent(event)
+      hasFailedWithText = protocol.textBytesOf(event) > 0
       throw new ToldFailure(event)
     }
     outputBytes += protocol.textBytesOf(event)
@@ -395,7 +393,7 @@ export function openStreamReader({ protocol, source, target, dropsUsage }: Reade
     },
     get hasBegun() {
       const told = usage ?? source?.usage()
-      return events > 0 || hasFailedWithContent || (told !== undefined && totalInput(told) + totalOutput(told) > 0)
+      return events > 0 || hasFailedWithText || (told !== undefined && totalInput(told) + totalOutput(told) > 0)
     },
     get preludeBytes() {
       return preludeBytes
