@@ -21,7 +21,8 @@ const SIGNED_IN = /^Signed in at \S+ as \S+$/m
 const PRINTS: readonly RegExp[] = [
   /^$/,
   SIGNED_IN,
-  /^ACTIVE\nhttp:\S+\n$/m,
+  // The last line of the log may come behind the state.
+  /^ACTIVE\n(?:Ready in .+\n)?http:\S+\n$/m,
   /^<h1>Hello from my shop<\/h1>\n$/m,
   /^Hello, world\n$/m,
   /somebody greets world/,
