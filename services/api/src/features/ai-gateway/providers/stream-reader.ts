@@ -63,6 +63,7 @@ const typedFailure: StreamProtocol['failure'] = (error, place) =>
     param: error.param,
     error,
   })
+
 /** True if a choice has more than its role. A few providers send `text` or `message` in place of a delta. */
 function isChoiceBegun(choice: unknown): boolean {
   const { delta, finish_reason: reason, text, message } = fieldsOf(choice)
