@@ -110,8 +110,9 @@ const depthOfAll = (issues: readonly Issue[]): number =>
   issues.reduce((depth, issue) => Math.max(depth, depthOf(issue)), 0)
 
 /**
- * Replaces the issue of a union, which has no path of its own, by those of the branch that the value fits best: the branch that it
- * fits most deeply, and of those the one with the fewest issues. An issue of a value that fits no branch at all stays.
+ * Replaces the issue of a union by those of the branch that the value fits best, since only these say where it is wrong. The best
+ * branch is the one that the value fits most deeply, and of several such the one with the fewest issues. If the value fits no
+ * branch at all, the issue of the union stays.
  */
 function issuesOfBranch(issue: Issue): Issue[] {
   if (issue.code !== 'invalid_union') return [issue]

@@ -298,7 +298,7 @@ describe('a provider that is silent', () => {
   const open = (model: string, of: string) =>
     openAiRequest(platform, owner.token, '/chat/completions', chatOf(`${of}compat/${model}`, { stream: true }))
 
-  test('is pinged for, and the next route answers in the same stream', async () => {
+  test('a client is pinged while the first provider is silent, and the next route answers in the same stream', async () => {
     await hurryAi(platform, { pingMs: 20 }, async () => {
       const { model, reached } = hanging()
       const call = open(model, 'both-')
@@ -313,7 +313,7 @@ describe('a provider that is silent', () => {
     })
   })
 
-  test('and then fails is an event of the error without another route', async () => {
+  test('a provider that fails after pings ends the stream with an error event where there is no other route', async () => {
     await hurryAi(platform, { pingMs: 20 }, async () => {
       const { model, reached } = hanging()
       const call = open(model, '')
@@ -336,7 +336,7 @@ describe('a provider that is silent', () => {
     })
   })
 
-  test('is not followed by another attempt for a client that has left', async () => {
+  test('no other attempt begins for a client that leaves while the provider is silent', async () => {
     await hurryAi(platform, { pingMs: 20 }, async () => {
       const { model, reached } = hanging()
       const call = open(model, 'both-')
@@ -405,7 +405,7 @@ describe('the provider’s reason', () => {
     expect(lines.join('')).not.toContain(reason)
   })
 
-  test('is cut at a kibibyte, and left out where it quotes the key', async () => {
+  test('the gateway cuts a reason at a kibibyte, and leaves out one that quotes the key', async () => {
     const long = { error: { message: 'x'.repeat(5_000) } }
     const quoting = { error: { message: `Bad key ${OPERATOR_KEY.slice(3, 12)}` } }
     const content = data(chunk({ content: SAID }))
@@ -426,7 +426,7 @@ describe('the provider’s reason', () => {
       }
   })
 
-  test('of a limit is for the owner of the key alone, and a lack of credit is said', async () => {
+  test('the words about a limit reach the owner of the key alone, and a lack of credit is said', async () => {
     const own = await newEntitledOwner(platform)
     const path = `/organizations/${own.organizationId}/ai-gateway/provider-keys/compat`
     const plays = [refuse(429, limited), refuse(402, limited)]
@@ -465,7 +465,7 @@ describe('a stream', () => {
     },
   )
 
-  test('that comes byte by byte is known as well', async () => {
+  test('a stream without a type that comes byte by byte is known as one', async () => {
     const play: Play = (outgoing) => {
       outgoing.writeHead(200)
       for (const each of prelude + events) outgoing.write(each)
@@ -474,7 +474,7 @@ describe('a stream', () => {
     expect((await ask(aiAsks['chat stream'], modelPlaying(play), 'alone')).bytes.toString()).toBe(prelude + events)
   })
 
-  test('may end with an event without a blank line, whose usage counts', async () => {
+  test('a stream may end with an event without a blank line, whose usage counts', async () => {
     const usage = { choices: [], usage: { prompt_tokens: 3, completion_tokens: 5 } }
     const text = prelude + data(chunk({ content: SAID }), chunk({}, 'stop'), usage)
     for (const end of [1, 2]) {
@@ -493,7 +493,7 @@ describe('a stream', () => {
     }
   })
 
-  test('of Anthropic that ends before message_stop keeps the usage that was told', async () => {
+  test('a stream of Anthropic that ends before message_stop keeps the usage that was told', async () => {
     const text = data(...anthropicText, stopped)
     const asks = [aiAsks['chat stream of Anthropic'], aiAsks['response stream of Anthropic']]
     const told = { inputTokens: 11, outputTokens: 7, usageSource: 'provider' }
@@ -614,7 +614,7 @@ describe('an answer that looks like a failure', () => {
     expect([status, bytes.toString()]).toEqual([200, `${text}data: [DONE]\n\n`])
   })
 
-  test('repeats a large request in its first events', async () => {
+  test('a response that repeats a large request in its first events is an answer', async () => {
     const instructions = 'x'.repeat(40_000)
     const echo = (type: string) => data({ type, response: { ...response('in_progress', []), instructions } })
     const beginning = echo('response.created') + echo('response.in_progress')
@@ -629,7 +629,7 @@ describe('an answer that looks like a failure', () => {
     expect([status, bytes.toString()]).toEqual([200, beginning + good['/responses']!.events])
   })
 
-  test('has text in place of a delta, as older providers send it', async () => {
+  test('a chunk may have text in place of a delta, as older providers send it', async () => {
     const text = data({ choices: [{ index: 0, text: 'x'.repeat(70_000) }] }, { choices: [{ index: 0, text: SAID }] })
     const whole = `${text}${data({ choices: [{ index: 0, text: '', finish_reason: 'stop' }] })}data: [DONE]\n\n`
     const { status, bytes } = await ask(aiAsks['chat stream'], modelPlaying(say(whole, EVENTS)), 'alone')
@@ -699,8 +699,11 @@ test('a transcript in plain text is no page, whatever stands before its first ta
     )
     expect(bytes.toString()).toBe(good['/audio/transcriptions']!.document)
   }
-  const { bytes } = await ask(options, modelPlaying(say('<laughs> {"a":1}', 'text/plain')), 'both')
-  expect(bytes.toString()).toBe('<laughs> {"a":1}')
+  // The second would keep a pattern that backtracks busy for ever.
+  for (const words of ['<laughs> {"a":1}', '<!---->'.repeat(150)]) {
+    const { bytes } = await ask(options, modelPlaying(say(words, 'text/plain')), 'both')
+    expect(bytes.toString()).toBe(words)
+  }
 })
 
 test('an attempt that the deadline of the call ends is recorded with the status that had come', async () => {

@@ -30,10 +30,10 @@ interface Readable {
 }
 
 /**
- * Reaches usage, budgets or a policy for reading. A member reads those of the organization or of the named application; an API key
- * reads those of its own application, whether it names that or not. Everything else by D17.
+ * Reaches usage, budgets or a policy for reading (D121). A member reads those of the organization or of the named application. An
+ * API key reads those of its own application, whether it names that or not. D17 says how others are refused.
  *
- * applicationId: as named by the request. D121.
+ * applicationId: as named by the request.
  */
 export async function reachReadable(
   call: { deps: Pick<Deps, 'db'>; actor: Actor; params: { id: string } },

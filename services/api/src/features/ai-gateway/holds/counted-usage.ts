@@ -90,7 +90,7 @@ export function countedUsage(call: CountedCall, { charged, isPending, isTold, es
   if (!call.wasAsked || isPending) return { countedRequests: 0, countedTokens: 0, countedCostNanos: 0n }
   const bound = call.held?.bound
   if (!bound || isTold || !estimate) return counted(charged)
-  // Where nothing limits tokens they may be unknown: then those of the event count.
+  // If no budget limits tokens, the held ones may be unknown; the event's own are counted then.
   const held = { costNanos: bound.costNanos ?? 0n, tokens: bound.tokens ?? 0 }
   if (known === 'nothing' || isSoundUntold(call)) return counted(within(held, held, charged))
   if (known === 'whole') return counted(charged)

@@ -35,7 +35,7 @@ import {
   transcriptionStream,
 } from './stream-reader.ts'
 import type { UpstreamAnswer, UpstreamClient, UpstreamRequest } from './upstream-client.ts'
-import { readFailure } from './upstream-words.ts'
+import { isFilled, readFailure } from './upstream-words.ts'
 
 /** Output cap for a model without a limit of its own, if a protocol requires one. */
 const OUTPUT_TOKENS_DEFAULT = 4_096
@@ -114,7 +114,7 @@ function readDocument(
   switch (operation) {
     case 'chat.completions':
       if (!Array.isArray(value['choices'])) throw new TypeError('No choices')
-      if (value['choices'].length === 0 && value['error'] != null) throw new TypeError('An error')
+      if (value['choices'].length === 0 && isFilled(value['error'])) throw new TypeError('An error')
       return { ...unnamed, usage: usageOfChat(usage), outputBytes: completionTextBytes(value) }
     case 'responses': {
       if (!Array.isArray(value['output'])) throw new TypeError('No output')
@@ -137,9 +137,16 @@ function readDocument(
 const isPlainText = ({ operation, body }: InferenceRequest): boolean =>
   operation === 'audio.transcriptions' && ['text', 'srt', 'vtt'].includes(String(body['response_format']))
 
-/** True for an HTML page, whatever stands before its first tag. */
-const isPage = (body: Buffer): boolean =>
-  /^(\ufeff|\s|<!--.*?-->|<\?.*?\?>)*<(!doctype|html|head|body|title)\b/is.test(body.toString('utf8', 0, 1_024))
+/** What may stand before the first tag of a page. Found one at a time: a pattern for all of them would try each way to part them. */
+const BEFORE_TAG = /^(?:[\ufeff\s]+|<!--.*?-->|<\?.*?\?>)/s
+const PAGE_START_BYTES = 1_024
+
+/** True for an HTML page. */
+function isPage(body: Buffer): boolean {
+  let text = body.toString('utf8', 0, PAGE_START_BYTES)
+  for (let before = BEFORE_TAG.exec(text); before; before = BEFORE_TAG.exec(text)) text = text.slice(before[0].length)
+  return /^<(!doctype|html|head|body|title)\b/i.test(text)
+}
 
 function readAsItIs(request: InferenceRequest, body: Buffer): WholeAnswer {
   if (isPlainText(request) && (readFailure(body) !== undefined || isPage(body))) throw new TypeError('Not the words')
