@@ -112,7 +112,7 @@ describeInChromium(
         expect(flaws).toEqual({})
         expect([...logged]).toEqual([])
       },
-      // It measures nothing: the 16 s of the longest walk become two minutes where other tests have the cores.
+      // It measures nothing: a walk takes long where other tests have the cores.
       300_000,
     )
 

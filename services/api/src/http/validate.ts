@@ -110,9 +110,8 @@ const depthOfAll = (issues: readonly Issue[]): number =>
   issues.reduce((depth, issue) => Math.max(depth, depthOf(issue)), 0)
 
 /**
- * Replaces the issue of a union by those of the branch that the value fits best, since only these say where it is wrong. The best
- * branch is the one that the value fits most deeply, and of several such the one with the fewest issues. If the value fits no
- * branch at all, the issue of the union stays.
+ * Returns the issues of the branch of a union that the value fits most deeply; of several such branches, the one with the fewest
+ * issues. They say where the value is wrong, which the issue of the union does not. If the value fits no branch, that issue stays.
  */
 function issuesOfBranch(issue: Issue): Issue[] {
   if (issue.code !== 'invalid_union') return [issue]

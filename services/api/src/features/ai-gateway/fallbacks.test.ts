@@ -592,20 +592,23 @@ describe('what a provider has used', () => {
       streamOf('response stream'),
       data({ type: 'response.failed', response: failedResponse }),
     ],
-  ])('counts, and is not asked for again under a budget: %s', async (name, options, text) => {
-    const payer = await newEntitledOwner(platform)
-    await setBudgets(platform, payer, [{ maxCostMicros: 1_000_000 }])
-    const model = modelPlaying(say(text, EVENTS))
-    const { status, headers } = await ask(options, model, 'both', payer)
-    expect([status, timesAsked(model)]).toEqual([name.includes('response') ? 503 : 429, 1])
-    const event = await usageEventOf(platform, headers['x-request-id'])
-    expect(event.countedTokens).toBeGreaterThanOrEqual(600)
-    if (!name.includes(', then')) expect(event).toMatchObject(told)
-  })
+  ])(
+    'usage that a failure tells counts, and no second request follows it under a budget: %s',
+    async (name, options, text) => {
+      const payer = await newEntitledOwner(platform)
+      await setBudgets(platform, payer, [{ maxCostMicros: 1_000_000 }])
+      const model = modelPlaying(say(text, EVENTS))
+      const { status, headers } = await ask(options, model, 'both', payer)
+      expect([status, timesAsked(model)]).toEqual([name.includes('response') ? 503 : 429, 1])
+      const event = await usageEventOf(platform, headers['x-request-id'])
+      expect(event.countedTokens).toBeGreaterThanOrEqual(600)
+      if (!name.includes(', then')) expect(event).toMatchObject(told)
+    },
+  )
 })
 
 describe('an answer that looks like a failure', () => {
-  test.each(['""', 'false', '0', '{}', '[]', 'null'])('with an error of %s is none', async (error) => {
+  test.each(['""', 'false', '0', '{}', '[]', 'null'])('a chunk whose error is %s is no failure', async (error) => {
     const text = data(chunk({ content: SAID }), chunk({}, 'stop')).replaceAll(
       '{"choices"',
       `{"error":${error},"choices"`,
@@ -647,7 +650,7 @@ test('a large event and the error behind it both reach the client, though they c
   }
 })
 
-test('what is said of a key or a limit in the middle of a stream is for its owner alone', async () => {
+test('words about a limit in the middle of a stream reach the owner of the key alone, and words about a key nobody', async () => {
   const own = await newEntitledOwner(platform)
   const path = `/organizations/${own.organizationId}/ai-gateway/provider-keys/compat`
   await platform.call(own.token, `PUT ${path}`, { key: 'sk-own-0123456789' })

@@ -30,8 +30,8 @@ interface Readable {
 }
 
 /**
- * Reaches usage, budgets or a policy for reading (D121). A member reads those of the organization or of the named application. An
- * API key reads those of its own application, whether it names that or not. D17 says how others are refused.
+ * Requires that a caller may read usage, budgets or a policy (D121). A member may read those of the organization and of each
+ * application. An API key may read those of its own application, which it need not name. Others are refused as in D17.
  *
  * applicationId: as named by the request.
  */

@@ -56,7 +56,7 @@ export interface Dispatching {
   onAsked(): void
   /** Called when a request was sent along a route and its outcome is unknown. told: by the provider until then. */
   onLost(route: KeyedRoute, told?: LostUsage): void
-  /** Returns the size of the request. */
+  /** Returns the size of the request in bytes. Formats all of it. */
   requestBytes(): number
 }
 

@@ -132,7 +132,7 @@ interface Ending {
 interface Judging extends Ending {
   wire: Pick<Wire, 'readWhole' | 'openReader'>
   kind: AnswerKind
-  /** Returns the size of the request. */
+  /** Returns the size of the request in bytes. Formats all of it. */
   requestBytes(): number
 }
 
@@ -204,6 +204,7 @@ async function judgeEvents(chunks: Chunks, judging: Judging, touch: () => void):
   let bytes: Uint8Array = await readBeginning(chunks, judging, touch)
   const reader = wire.openReader()
   const held: Buffer[] = []
+  let echoBytesMax: number | undefined
   const keep = (piece: Buffer | undefined) => void (piece && held.push(piece))
   const judged = (failure?: BrokenStream): JudgedEvents => {
     return { kind: 'events', reader, held: Buffer.concat(held), failure, rest: restOf(chunks) }
@@ -213,8 +214,9 @@ async function judgeEvents(chunks: Chunks, judging: Judging, touch: () => void):
       keep(reader.push(bytes))
       if (reader.hasContent || reader.isOver) return judged()
       const excess = reader.preludeBytes - PRELUDE_BYTES_MAX
-      // The first events of a response repeat the request.
-      if (excess > 0 && excess > ECHOES_MAX * requestBytes()) throw new BrokenStream('An endless beginning')
+      // The first events of a response repeat the request, whose size takes long to find if it is large.
+      if (excess > 0 && excess > (echoBytesMax ??= ECHOES_MAX * requestBytes()))
+        throw new BrokenStream('An endless beginning')
       const next = await nextOf(chunks)
       touch()
       if (next.done === true) {

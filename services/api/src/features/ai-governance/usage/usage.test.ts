@@ -347,7 +347,7 @@ describe('a summary', () => {
     }
   })
 
-  test('equals the sum of the list under the same filters, whatever they are and whoever asks', async () => {
+  test('a summary equals the sum of the list under the same filters, whatever they are and whoever asks', async () => {
     const dice = openDice(11)
     const oneOf = <T>(values: readonly T[]): T => values[dice(values.length)] as T
     const member = await newMember()
@@ -407,7 +407,7 @@ describe('a summary', () => {
     expect(matched).toBeGreaterThan(50)
   })
 
-  test('by status, request or end user is refused for more than a million calls, and says to narrow the period', async () => {
+  test('a summary by status, request or end user is refused for more than a million calls, and asks for a shorter period', async () => {
     await storeEvents(platform, [event(ago(HOUR_MS), { status: 'error' })])
     const { db } = platform.api
     // As if many more had been stored: the sums say how many events there are to read.
@@ -427,7 +427,7 @@ describe('a summary', () => {
 describe('a query', () => {
   const paths = ['summary', 'requests', 'export']
 
-  test('with a misspelt name is refused, and told which name was meant', async () => {
+  test('a query with a misspelt name is refused with the name that was meant', async () => {
     const misspelt = [
       ['aplicationId', 'applicationId'],
       ['application_id', 'applicationId'],
@@ -448,7 +448,7 @@ describe('a query', () => {
       }
   })
 
-  test('with a name that is given twice is refused, since either filter alone would be wrong', async () => {
+  test('a query that gives a name twice is refused, since either filter alone would be wrong', async () => {
     for (const path of paths) {
       const { organizationId, token } = owner
       const url = `/organizations/${organizationId}/ai-gateway/usage/${path}?model=a&provider=b&model=c`
@@ -459,7 +459,7 @@ describe('a query', () => {
     }
   })
 
-  test('with a name like no other is refused, and told which names there are', async () => {
+  test('a query with a name like no other is refused with the names that there are', async () => {
     for (const path of paths)
       for (const name of ['foo', 'userId', 'offset', 'constructor', '__proto__', 'x'.repeat(3_000)]) {
         const answer = await call(path, { model: 'a', [name]: '1' })
@@ -470,7 +470,7 @@ describe('a query', () => {
       }
   })
 
-  test('is refused by the list and the export for the interval that only a summary has', async () => {
+  test('the list and the export refuse the interval that only a summary has', async () => {
     expect((await call('summary', { interval: 'hour' })).status).toBe(200)
     expect((await call('requests', { interval: 'hour' })).status).toBe(422)
     expect((await call('export', { interval: 'hour' })).status).toBe(422)
@@ -481,7 +481,7 @@ describe('a query', () => {
 describe('an API key', () => {
   const scopes = ['network:ai_gateway:usage']
 
-  test('reads the usage of its own application, of everyone who called it, and no other', async () => {
+  test('an API key reads the usage of its own application, of everyone who called it, and no other', async () => {
     const second = await platform.call(owner.token, 'POST /applications', {
       organizationId: owner.organizationId,
       name: 'Second',
@@ -513,7 +513,7 @@ describe('an API key', () => {
     expect((await summaryOf({ applicationId: otherId })).summary.requestCount).toBe(1)
   })
 
-  test('is denied every other application and organization, and told of those that do not exist', async () => {
+  test('an API key is denied every other application and organization, and told of those that do not exist', async () => {
     const stranger = await newOwner(platform)
     const second = await newOwner(platform, owner.person)
     const { token } = await newKey(platform, owner, scopes)
@@ -537,7 +537,7 @@ describe('an API key', () => {
     }
   })
 
-  test('continues a list with its own cursors alone', async () => {
+  test('an API key continues a list with its own cursors alone', async () => {
     const { applicationId } = owner
     const events = [{ applicationId }, { applicationId }, {}]
     await storeEvents(
