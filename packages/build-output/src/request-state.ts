@@ -19,7 +19,7 @@ export class RequestState {
   captured = new Set<string>()
   /** The last path at which nothing was found. */
   missedPath: string | undefined
-  /** Shared with the copies made for trials. */
+  /** Shared with the copies made for trials. Starts again in `resume`. */
   clock = new RoutingClock()
   #subject: Subject | undefined
   #path = ''
@@ -53,9 +53,16 @@ export class RequestState {
     this.#query = query
   }
 
+  /** Copies the state for a trial within the same routing. */
   clone(): RequestState {
-    const copy = new RequestState(this.request, this.path, this.wildcard)
+    const copy = this.resume()
     copy.clock = this.clock
+    return copy
+  }
+
+  /** Copies the state to route on with after a Function has run. */
+  resume(): RequestState {
+    const copy = new RequestState(this.request, this.path, this.wildcard)
     copy.assign(this)
     return copy
   }

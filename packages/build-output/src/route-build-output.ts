@@ -188,7 +188,7 @@ export function routeBuildOutput({ routes, functions, prerenders = {}, wildcard 
       path: middlewarePath.replace(/^\//, ''),
       url: withQuery(state.path, state.query),
       resume(result: MiddlewareResult): Answer {
-        const resumed = state.clone()
+        const resumed = state.resume()
         return withinLimits(() => applyMiddleware(result, resumed) ?? walk(resumed, phase, next, hasFile))
       },
     }
@@ -254,7 +254,7 @@ export function routeBuildOutput({ routes, functions, prerenders = {}, wildcard 
       if (matchedPath !== undefined) state.setRequestHeader('x-matched-path', matchedPath)
       const { path } = resource
       const url = withQuery(state.visiblePath, state.query)
-      const fail = (status: number) => withinLimits(() => endWith(status, state.clone(), hasFile))
+      const fail = (status: number) => withinLimits(() => endWith(status, state.resume(), hasFile))
       const common = { ...state.common(), ...forwarded(state), path, url, fail }
       const prerender = kept.get(path)
       return prerender

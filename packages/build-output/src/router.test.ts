@@ -116,8 +116,10 @@ test(
       site: null,
       functions: {},
     })
-    let [nowMs, looks] = [0, 0]
-    const clock = vi.spyOn(performance, 'now').mockImplementation(() => (looks++, (nowMs += 100)))
+    let looks = 0
+    const clock = vi
+      .spyOn(process, 'threadCpuUsage')
+      .mockImplementation(() => ({ user: looks++ * 60_000, system: looks * 40_000 }))
     onTestFinished(() => clock.mockRestore())
     expect(router.route(requestFor(long), () => false)).toMatchObject({ kind: 'status', status: 414 })
     // One at the start, and ten that find at most a second gone; half a minute and more pass without a limit.
@@ -126,6 +128,33 @@ test(
     expect(router.route(requestFor('/a'), () => false)).toMatchObject({ kind: 'not-found' })
   },
 )
+
+test('a site’s own routes answer a request whose Function ran for longer than routing may take', () => {
+  const router = compileOutput({
+    version: 1,
+    kind: 'build-output',
+    routes: [
+      { src: '/.*', middlewarePath: 'm', continue: true },
+      ...Array.from({ length: 20 }, (_, n) => ({ src: `/other${n}` })),
+      { handle: 'error' },
+      ...Array.from({ length: 20 }, (_, n) => ({ src: `/.*${n}` })),
+      { src: '/.*', dest: '/500', status: 502 },
+    ],
+    wildcard: [],
+    site: null,
+    functions: { m: { function: 'm' }, fn: { function: 'fn' } },
+  })
+  let user = 0
+  const clock = vi.spyOn(process, 'threadCpuUsage').mockImplementation(() => ({ user, system: 0 }))
+  onTestFinished(() => clock.mockRestore())
+  const answer = router.route(requestFor('/fn'), (name) => name === '500')
+  if (answer.kind !== 'middleware') throw new Error(`No middleware, but ${answer.kind}`)
+  user += 2_000_000
+  const called = answer.resume({ status: 200, headers: [['x-middleware-next', '1']] })
+  if (called.kind !== 'function') throw new Error(`No Function, but ${called.kind}`)
+  user += 2_000_000
+  expect(called.fail?.(502)).toMatchObject({ kind: 'asset', path: '500', status: 502 })
+})
 
 test('an encoded slash does not become one in a redirect, whatever alphabet its pattern has', () => {
   const router = compileOutput({
