@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, relative, resolve } from 'node:path'
+import { stripVTControlCharacters } from 'node:util'
 import type { Reporter, SerializedError, TestCase, TestModule, TestSpecification, Vitest } from 'vitest/node'
 import { countTests, type FileReport, type PackageReport, type TestReport } from './report.ts'
 import { readTestRun } from './test-run.ts'
@@ -33,13 +34,16 @@ function reportTest(test: TestCase): TestReport {
   }
 }
 
-/** The message, and where in the repository it comes from. */
-const messageOf = ({ message, stack }: SerializedError): string =>
-  stack
-    ?.split('\n')
-    .filter((line) => !line.includes('/node_modules/'))
-    .slice(0, 12)
-    .join('\n') ?? message
+/** Of what a failed assertion compared. */
+const DIFF_LINES_MAX = 40
+
+/** The message with what was compared, where in the repository it comes from, and what caused it. */
+export function messageOf({ message, stack, diff, cause }: SerializedError): string {
+  const lines = stack?.split('\n').filter((line) => !line.includes('/node_modules/')) ?? [message]
+  const compared = typeof diff === 'string' ? stripVTControlCharacters(diff).split('\n').slice(0, DIFF_LINES_MAX) : []
+  const causes = cause === undefined ? [] : [`Caused by: ${messageOf(cause)}`]
+  return [...lines.slice(0, 12), ...compared, ...causes].join('\n')
+}
 
 function reportFile(module: TestModule, root: string): FileReport {
   const tests = [...module.children.allTests()]
