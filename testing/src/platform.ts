@@ -66,6 +66,8 @@ export interface Person {
 export interface TestEdge {
   edgeUrl: string
   api: ApiDeps
+  /** What an edge does first that is about to stop. */
+  drain: () => void
   stop: (drainMs?: number) => Promise<void>
 }
 
@@ -231,6 +233,7 @@ export async function startPlatform(
     const edge: TestEdge = {
       edgeUrl: `http://localhost:${server.port}`,
       api: deps,
+      drain: () => server.drain(),
       stop: (drainMs = 0) => (stopped ??= stop(drainMs)),
     }
     edgesAdded.push(edge)

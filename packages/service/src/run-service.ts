@@ -31,6 +31,7 @@ interface Service<Config, Deps> {
   compose(
     config: Config,
     overrides: { logger: Logger },
+    role: string,
   ): Promise<{ deps: Deps; isReady(): Promise<boolean>; close(): Promise<void> }>
   /** The parts of each role, started in this order; `all` is the default role. */
   roles: { all: StartRole<Config, Deps> } & Record<string, StartRole<Config, Deps>>
@@ -77,7 +78,7 @@ async function start<Config extends ServiceConfig, Deps extends { logger: Logger
   const health = await startHealth(config.HEALTH_HOST, config.HEALTH_PORT, build)
   try {
     await prepareDatabase(config, logger)
-    const { deps, isReady, close } = await compose(config, { logger })
+    const { deps, isReady, close } = await compose(config, { logger }, role)
     const parts = await startRole(deps, config)
     const stop = superviseParts(parts, health, isReady)
     const ports = parts.flatMap((part) => part.ports ?? [])

@@ -85,6 +85,11 @@ export async function startEdge(
   return {
     ...server,
     ports: [...server.ports, internal.port],
+    drain() {
+      server.drain()
+      // Other edges keep connections too. Without this, one that is in use when the listener closes stays until it is cut.
+      internal.drain()
+    },
     async stop(drainMs = 25_000) {
       const deadline = performance.now() + drainMs
       // Other edges use this one's slots until its visitors are gone, then take over the Functions it ran.

@@ -41,6 +41,20 @@ async function linesOf(deploymentId: string): Promise<string[]> {
   return lines.map(({ message }) => message)
 }
 
+test('an edge that is about to stop closes the connections of other edges as it answers, like those of visitors', async () => {
+  const edge = await platform.addEdge()
+  onTestFinished(() => edge.stop())
+  const { membership, db } = edge.api
+  const [row] = await db.select().from(edges).where(eq(edges.id, membership.id))
+  const ways = async () => {
+    const answers = await Promise.all([edge.edgeUrl, row?.internalUrl ?? ''].map((url) => fetch(url)))
+    return answers.map(({ headers }) => headers.get('connection'))
+  }
+  expect(await ways()).toEqual(['keep-alive', 'keep-alive'])
+  edge.drain()
+  expect(await ways()).toEqual(['close', 'close'])
+})
+
 describe('the internal listener', () => {
   let url: string
   beforeAll(async () => {
