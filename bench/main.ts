@@ -26,6 +26,7 @@ import { edges, edgeShares } from './suites/edges.ts'
 import { discovery, jwks, rotate, rotateOnce, userinfo } from './suites/oidc.ts'
 import { passwordFlood } from './suites/password-flood.ts'
 import { rcloneSync } from './suites/rclone.ts'
+import { functionEgress } from './suites/function-egress.ts'
 import { functions, functionSockets, functionStreams } from './suites/functions.ts'
 import { functionScaling } from './suites/function-scaling.ts'
 import { frameworkStart, functionStart } from './suites/function-start.ts'
@@ -73,6 +74,7 @@ const suites: readonly Suite[] = [
   functionSockets,
   functionStreams,
   functionStart,
+  functionEgress,
   frameworkStart,
   edges,
   edgeShares,

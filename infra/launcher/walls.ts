@@ -35,7 +35,7 @@ export async function findWalls(
   buildEgress: BuildWalls['egress'] | undefined,
 ): Promise<{ functions: FunctionWalls; builds: BuildWalls }> {
   const [files, network] = await Promise.all([findObstacle(false), findNetworkObstacle()])
-  const obstacles = { files, network }
+  const obstacles = { files: files?.reason, network: network?.reason }
   return { functions: chooseFunctionWalls(wanted, obstacles), builds: chooseBuildWalls(buildEgress, obstacles) }
 }
 

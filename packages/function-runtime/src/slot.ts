@@ -474,6 +474,7 @@ export class Slot {
       failure: new FunctionFailure(failureCode, message),
       line: `${verb}: ${lower(message)}`,
     })
+    if (cause === 'crowded') return failed('function_out_of_memory', CROWDED, 'Stopped')
     if (cause === 'memory' || this.#heapExhausted) {
       return failed('function_out_of_memory', this.#memorySentence(), 'Stopped')
     }
@@ -504,4 +505,5 @@ function parseMessage(line: string): SlotMessage {
   }
 }
 
+const CROWDED = 'It held most memory when the platform had hardly any left: keep less in memory at a time.'
 const lower = (sentence: string): string => sentence.charAt(0).toLowerCase() + sentence.slice(1)

@@ -11,7 +11,7 @@ import { dataBytes, listDescendants } from './process-tree.ts'
 import { createRunningCommands } from './running-commands.ts'
 import { quote, runScript, SYSTEM_PATH } from './run-program.ts'
 import type { Egress, Mount, Sandbox, SandboxCapabilities, SandboxedCommand, SandboxedProcess } from './sandbox.ts'
-import { NICE, watchProcess } from './sandboxed-process.ts'
+import { END_FIRST, NICE, watchProcess } from './sandboxed-process.ts'
 import { createSeccompFilter } from './seccomp-filter.ts'
 
 /**
@@ -34,6 +34,8 @@ export interface BubblewrapParts {
   /** Set if this process may run commands as other users. */
   users: UserBlock | undefined
   journal: Journal
+  /** Receives problems that were recovered from. */
+  onWarning: (message: string) => void
 }
 
 const STAGE = join(RUN_FOLDER, 'stage')
@@ -44,7 +46,7 @@ const INFO_DESCRIPTOR = 4
 
 /** A sandbox by bubblewrap: separate files, processes, users and network. */
 export function createBubblewrapSandbox(parts: BubblewrapParts): Sandbox {
-  const { folder, capabilities, egress, hub, groups, users, journal } = parts
+  const { folder, capabilities, egress, hub, groups, users, journal, onWarning } = parts
   const base = createBaseArguments()
   const etc = writeEtc(join(folder, 'etc'), egress)
   const node = listNodeMounts()
@@ -95,6 +97,7 @@ export function createBubblewrapSandbox(parts: BubblewrapParts): Sandbox {
       // Each program execs the next, so this is one process. It joins the limits first.
       const script = [
         ...(group?.joinFiles ?? []).map((file) => `echo $$ > ${quote(file)}`),
+        ...(group === undefined ? [END_FIRST] : []),
         ...staged,
         ...(filter === undefined ? [] : [`exec ${FILTER_DESCRIPTOR}< ${quote(filterFile)}`]),
         [
@@ -157,11 +160,13 @@ export function createBubblewrapSandbox(parts: BubblewrapParts): Sandbox {
       })
       journal.add(command.name, pid)
       return watchProcess({
+        name: command.name,
         child,
         group,
         limits: command.limits,
         listLeft: () => (first === undefined ? [] : [first]),
         limitGrowth: (bytes) => limitGrowth(pid, user, bytes),
+        onWarning,
         onGone: () => {
           journal.remove(command.name)
           network?.leave()

@@ -74,20 +74,20 @@ const isWritable = (path: string): boolean => {
   }
 }
 
-interface Paths {
+export interface GroupPaths {
   /** Contents of /proc/self/cgroup and /proc/self/mounts. */
   membership: string
   mounts: string
 }
 
-const readPaths = (): Paths => ({
+export const readGroupPaths = (): GroupPaths => ({
   membership: readFileSync('/proc/self/cgroup', 'utf8'),
   mounts: readFileSync('/proc/self/mounts', 'utf8'),
 })
 
 /** The path of this process's own group, for one controller (v1) or for all (v2: undefined). */
-function findOwnGroup(
-  { membership, mounts }: Paths,
+export function findOwnGroup(
+  { membership, mounts }: GroupPaths,
   controller: Controller | 'cpuacct' | undefined,
 ): string | undefined {
   for (const line of mounts.split('\n')) {
@@ -116,7 +116,7 @@ function findOwnGroup(
 export async function openControlGroups(name: string, cpu: CpuTuning = {}): Promise<ControlGroups | undefined> {
   if (process.platform !== 'linux') return undefined
   try {
-    const paths = readPaths()
+    const paths = readGroupPaths()
     const groups = (await openUnified(paths, name, cpu)) ?? openLegacy(paths, name, cpu)
     for (const prefix of groups?.prefixes ?? []) {
       mkdirSync(`${prefix}-trial`, { recursive: true })
@@ -129,7 +129,7 @@ export async function openControlGroups(name: string, cpu: CpuTuning = {}): Prom
   }
 }
 
-function openLegacy(paths: Paths, name: string, cpu: CpuTuning): ControlGroups | undefined {
+function openLegacy(paths: GroupPaths, name: string, cpu: CpuTuning): ControlGroups | undefined {
   const prefixes = {} as Record<Controller, string>
   for (const controller of CONTROLLERS) {
     const own = findOwnGroup(paths, controller)
@@ -175,7 +175,7 @@ function openLegacy(paths: Paths, name: string, cpu: CpuTuning): ControlGroups |
   })
 }
 
-async function openUnified(paths: Paths, name: string, cpu: CpuTuning): Promise<ControlGroups | undefined> {
+async function openUnified(paths: GroupPaths, name: string, cpu: CpuTuning): Promise<ControlGroups | undefined> {
   let own = findOwnGroup(paths, undefined)
   // An earlier sandbox of this process, or of a process that started it, has already divided the group.
   if (own !== undefined && basename(own) === OWN_TASKS) own = dirname(own)

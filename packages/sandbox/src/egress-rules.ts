@@ -13,6 +13,12 @@ export const NAME_SERVER = '198.51.100.53'
 /** Links between the hub, each network and the outside. A benchmarking range, which no network of the machine uses. */
 const LINKS = '198.18.0.0/15'
 
+/** The address at an offset from the start of LINKS, up to 131,071. */
+export const linkAddress = (offset: number): string =>
+  `198.${18 + (offset >> 16)}.${(offset >> 8) & 255}.${offset & 255}`
+/** Whether an IPv4 address is one of LINKS. */
+export const isLinkAddress = (address: string): boolean => /^198\.1[89]\./.test(address)
+
 /**
  * Every IPv4 range that is not public. IPv6 is not routed at all: networks get no addresses, and nothing is forwarded.
  * 203.0.113.0/24 (documentation) stays open: nobody is there, and tests put their public hosts there.
@@ -50,8 +56,8 @@ export function parseEgressAllowance(text: string): EgressAllowance {
 }
 
 /**
- * Connections of one network at a time. All networks share the kernel's connection table and pasta's file descriptors: one
- * network could exhaust both.
+ * Connections of one network at a time. All networks share the kernel's connection table, and pasta's file descriptors or
+ * the ports of this process's namespace: one network could exhaust them.
  */
 const CONNECTIONS_MAX = 4_096
 

@@ -4,8 +4,8 @@ import { createServer } from 'node:http'
 
 /**
  * The Internet of the test: a separate program in its own network namespace. Each host counts arrivals by TCP and UDP; an
- * HTTP request with `?to=` is redirected; the name server resolves the names it is given. `report` returns the counts since
- * the last one.
+ * HTTP request with `?to=` is redirected, and one with `?kept=` leaves its connection open; the name server resolves the names it
+ * is given. `report` returns the counts since the last one.
  */
 const [hosts = '[]', nameServer = '', names = '{}'] = process.argv.slice(2)
 const addresses: Record<string, string> = JSON.parse(names)
@@ -14,8 +14,9 @@ let arrivals: Record<string, number> = {}
 for (const { name, address, port } of JSON.parse(hosts) as { name: string; address: string; port: number }[]) {
   const arrive = (): void => void (arrivals[name] = (arrivals[name] ?? 0) + 1)
   const server = createServer((request, response) => {
-    const to = new URL(request.url ?? '/', 'http://a').searchParams.get('to')
-    response.setHeader('connection', 'close')
+    const { searchParams } = new URL(request.url ?? '/', 'http://a')
+    const to = searchParams.get('to')
+    if (!searchParams.has('kept')) response.setHeader('connection', 'close')
     if (to === null) response.end(`I am ${name}`)
     else response.writeHead(302, { location: to }).end()
   })

@@ -1,9 +1,10 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { existsSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
-import { createEgressRules, type EgressAllowance, INSIDE, NAME_SERVER, OUTSIDE } from './egress-rules.ts'
-import { quote, runScript, SYSTEM_PATH } from './run-program.ts'
+import { createEgressRules, type EgressAllowance, INSIDE, isLinkAddress, linkAddress } from './egress-rules.ts'
+import { type Carrier, inNamespace, NAMESPACES } from './network-carrier.ts'
+import { quote, runScript } from './run-program.ts'
+import { removeVeth } from './veth-carrier.ts'
 
 /** A network that a command has joined. */
 export interface JoinedNetwork {
@@ -15,7 +16,7 @@ export interface JoinedNetwork {
 
 /**
  * Networks of deployments: a separate network namespace for each, behind one hub that only forwards to public hosts. The hub
- * starts with the first network, and is rebuilt with all of them if its program ends.
+ * starts with the first network, and is rebuilt with all of them if what carries its traffic ends.
  */
 export interface NetworkHub {
   /** Resolves once the rules are in force. Throws if the network cannot be created: then nothing may be started. */
@@ -32,38 +33,36 @@ interface Network {
 export interface NetworkHubOptions {
   /** Short, of `[a-z0-9]`: the prefix of its namespaces' names. */
   id: string
-  /** Absolute; holds the pid file of its process. */
-  folder: string
+  carrier: Carrier
   allowances: readonly EgressAllowance[]
+  /** IPv4 addresses of this machine besides those of this process's own interfaces: closed, too. */
+  machineAddresses: readonly string[]
   /** How long a network outlives its last command, in milliseconds. */
   idleMs: number
   onWarning: (message: string) => void
 }
 
-/** Four addresses per network, from the start of LINKS; the hub's own are at the end. */
+/** Each has four addresses, from the start of LINKS. */
 const NETWORKS_MAX = 32_000
-const addressOf = (offset: number): string => `198.${18 + (offset >> 16)}.${(offset >> 8) & 255}.${offset & 255}`
-const HUB_ADDRESS = '198.19.255.2'
-const GATEWAY = '198.19.255.1'
-/** The MTU of pasta's own interface. A smaller one would make it split what it sends. */
-const MTU = 65_520
 
-const FOLDER = '/run/netns'
-
-/** Removes the namespaces of a hub with this id, and so ends its program: cleans up after an earlier process. */
+/** Removes what a hub with this id has left, its program included: cleans up after an earlier process. */
 export async function removeNetworks(id: string): Promise<void> {
-  if (!existsSync(FOLDER)) return
-  const names = readdirSync(FOLDER).filter((name) => name.startsWith(`sandbox-${id}-`))
+  await removeVeth(id)
+  if (!existsSync(NAMESPACES)) return
+  const names = readdirSync(NAMESPACES).filter((name) => name.startsWith(`sandbox-${id}-`))
   // A namespace made in another mount namespace is only a file here.
-  for (const name of names) await runScript(`ip netns delete ${quote(name)} || rm -f ${quote(join(FOLDER, name))}`)
+  for (const name of names) await runScript(`ip netns delete ${quote(name)} || rm -f ${quote(join(NAMESPACES, name))}`)
 }
 
 /** Opens a hub. Nothing is started until the first network is joined. */
-export function openNetworkHub({ id, folder, allowances, idleMs, onWarning }: NetworkHubOptions): NetworkHub {
+export function openNetworkHub(options: NetworkHubOptions): NetworkHub {
+  const { id, carrier, allowances, machineAddresses, idleMs, onWarning } = options
   const hubName = `sandbox-${id}-hub`
   const nameOf = (index: number): string => `sandbox-${id}-${index}`
   const networks = new Map<string, Network>()
-  let program: ChildProcess | undefined
+  let isCarried = false
+  /** Of the hub's interface to the outside, in bytes. */
+  let mtu = 0
   let ruledAddresses: string | undefined
   let isClosed = false
 
@@ -75,32 +74,33 @@ export function openNetworkHub({ id, folder, allowances, idleMs, onWarning }: Ne
     return next
   }
 
-  const listMachineAddresses = (): string[] =>
-    Object.values(networkInterfaces())
+  const listMachineAddresses = (): string[] => {
+    const own = Object.values(networkInterfaces())
       .flatMap((addresses) => addresses ?? [])
-      .filter(({ family }) => family === 'IPv4')
+      .filter(({ family, address }) => family === 'IPv4' && !isLinkAddress(address))
       .map(({ address }) => address)
-      .toSorted()
+    return [...new Set([...own, ...machineAddresses])].toSorted()
+  }
 
   const applyRules = async (): Promise<void> => {
-    const addresses = [...new Set(listMachineAddresses())]
+    const addresses = listMachineAddresses()
     if (addresses.join() === ruledAddresses) return
     const rules = createEgressRules(addresses, allowances)
-    await runScript(`nsenter --net=${quote(join(FOLDER, hubName))} nft -f - <<'END'\n${rules}END\n`)
+    await runScript(`${inNamespace(hubName)} nft -f - <<'END'\n${rules}END\n`)
     ruledAddresses = addresses.join()
   }
 
   const link = (index: number): string => {
-    const [hubSide, ownSide] = [addressOf(4 * index + 1), addressOf(4 * index + 2)]
+    const [hubSide, ownSide] = [linkAddress(4 * index + 1), linkAddress(4 * index + 2)]
     return [
       `ip -batch - <<'END'`,
-      `link add name eth0 mtu ${MTU} netns ${nameOf(index)} type veth peer name ${INSIDE}${index} mtu ${MTU} netns ${hubName}`,
+      `link add name eth0 mtu ${mtu} netns ${nameOf(index)} type veth peer name ${INSIDE}${index} mtu ${mtu} netns ${hubName}`,
       'END',
-      `ip -netns ${hubName} -batch - <<'END'`,
+      `${inNamespace(hubName)} ip -batch - <<'END'`,
       `address add ${hubSide}/30 dev ${INSIDE}${index}`,
       `link set ${INSIDE}${index} up`,
       'END',
-      `ip -netns ${nameOf(index)} -batch - <<'END'`,
+      `${inNamespace(nameOf(index))} ip -batch - <<'END'`,
       'link set lo up',
       `address add ${ownSide}/30 dev eth0`,
       'link set eth0 up',
@@ -122,13 +122,12 @@ export function openNetworkHub({ id, folder, allowances, idleMs, onWarning }: Ne
 
   /** Creates the hub, rules first, and links every network to it. */
   const build = async (): Promise<void> => {
-    const pidFile = join(folder, 'pasta.pid')
-    rmSync(pidFile, { force: true })
-    const rules = createEgressRules([...new Set(listMachineAddresses())], allowances)
+    const addresses = listMachineAddresses()
+    const rules = createEgressRules(addresses, allowances)
     await runScript(
       [
         `ip netns add ${hubName}`,
-        `nsenter --net=${quote(join(FOLDER, hubName))} sh -ec '`,
+        `${inNamespace(hubName)} sh -ec '`,
         'nft -f -',
         'echo 1 > /proc/sys/net/ipv4/ip_forward',
         // A kernel without IPv6 has nothing to switch off.
@@ -136,52 +135,21 @@ export function openNetworkHub({ id, folder, allowances, idleMs, onWarning }: Ne
         `' <<'END'\n${rules}END`,
       ].join('\n'),
     )
-    ruledAddresses = [...new Set(listMachineAddresses())].join()
-    // prettier-ignore
-    const args = [
-      '--pdeathsig', 'KILL', 'pasta', '--foreground', '--quiet', '--pid', pidFile, '--runas', '0:0', '--netns-only',
-      '--config-net', '--ipv4-only', '--ns-ifname', OUTSIDE, '--address', HUB_ADDRESS, '--netmask', '30', '--gateway', GATEWAY,
-      '--tcp-ports', 'none', '--udp-ports', 'none', '--tcp-ns', 'none', '--udp-ns', 'none', '--no-map-gw',
-      '--dns-forward', NAME_SERVER, '--netns', join(FOLDER, hubName),
-    ]
-    const child = spawn('setpriv', args, { env: { PATH: SYSTEM_PATH }, cwd: '/', stdio: ['ignore', 'ignore', 'pipe'] })
-    let said = ''
-    child.stderr.on('data', (chunk: Buffer) => {
-      // Without a system log, pasta complains about that after every line.
-      said = `${said}${chunk.toString().replaceAll(/^Failed to send .* syslog$\n?/gm, '')}`.slice(-2000)
-    })
-    program = child
-    await new Promise<void>((resolve, reject) => {
-      const until = Date.now() + 10_000
-      const look = setInterval(() => {
-        if (existsSync(pidFile)) settle()
-        else if (Date.now() > until) settle(new Error('pasta did not start within 10 s'))
-      }, 3)
-      const settle = (error?: Error): void => {
-        clearInterval(look)
-        child.removeListener('exit', exited)
-        child.removeListener('error', settle)
-        if (error === undefined) resolve()
-        else reject(error)
-      }
-      const exited = (): void => settle(new Error(`pasta did not start: ${said.trim()}`))
-      child.on('exit', exited)
-      child.on('error', settle)
-    })
-    child.on('error', () => undefined)
-    child.on('exit', (code, signal) => {
-      if (program !== child || isClosed) return
-      program = undefined
-      onWarning(`The network of Functions ended (${signal ?? code}) and is started anew. ${said.trim()}`.trim())
+    ruledAddresses = addresses.join()
+    mtu = await carrier.open(hubName, (reason) => {
+      isCarried = false
+      if (isClosed) return
+      onWarning(`The network of Functions ended, and is started anew: ${reason}`)
       restart()
     })
+    isCarried = true
     for (const { index } of networks.values())
-      await runScript(`ip -netns ${nameOf(index)} link delete eth0 2> /dev/null || true\n${link(index)}`)
+      await runScript(`${inNamespace(nameOf(index))} ip link delete eth0 2> /dev/null || true\n${link(index)}`)
   }
 
   const restart = (): void => {
     void inTurn(async () => {
-      if (isClosed || program !== undefined || networks.size === 0) return
+      if (isClosed || isCarried || networks.size === 0) return
       await start()
     }).catch((error: unknown) =>
       // The next command that joins a network tries again.
@@ -190,15 +158,10 @@ export function openNetworkHub({ id, folder, allowances, idleMs, onWarning }: Ne
   }
 
   const stop = async (): Promise<void> => {
-    const child = program
-    program = undefined
+    isCarried = false
     ruledAddresses = undefined
-    if (child !== undefined && child.exitCode === null && child.signalCode === null) {
-      const ended = new Promise((resolve) => child.once('exit', resolve))
-      child.kill('SIGKILL')
-      await ended
-    }
-    await runScript(`if [ -e ${quote(join(FOLDER, hubName))} ]; then ip netns delete ${hubName}; fi`)
+    await carrier.close()
+    await runScript(`if [ -e ${quote(join(NAMESPACES, hubName))} ]; then ip netns delete ${hubName}; fi`)
   }
 
   const removeNetwork = (networkId: string): Promise<void> =>
@@ -208,7 +171,7 @@ export function openNetworkHub({ id, folder, allowances, idleMs, onWarning }: Ne
       networks.delete(networkId)
       // Its end in the hub would disappear some time after the namespace, and block the next network of this number.
       await runScript(
-        `ip -netns ${hubName} link delete ${INSIDE}${network.index} 2> /dev/null || true\nip netns delete ${nameOf(network.index)}`,
+        `${inNamespace(hubName)} ip link delete ${INSIDE}${network.index} 2> /dev/null || true\nip netns delete ${nameOf(network.index)}`,
       )
       if (networks.size === 0) await stop()
     })
@@ -234,14 +197,14 @@ export function openNetworkHub({ id, folder, allowances, idleMs, onWarning }: Ne
     join: (networkId) =>
       inTurn(async () => {
         if (isClosed) throw new Error('The networks of Functions are closed')
-        if (program === undefined) await start()
+        if (!isCarried) await start()
         else await applyRules()
         const network = networks.get(networkId) ?? (await createNetwork(networkId))
         clearTimeout(network.timer)
         network.members += 1
         let isMember = true
         return {
-          path: join(FOLDER, nameOf(network.index)),
+          path: join(NAMESPACES, nameOf(network.index)),
           leave: () => {
             if (!isMember) return
             isMember = false

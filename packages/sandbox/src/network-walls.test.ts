@@ -1,26 +1,36 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { unless } from '@platform/test-runner/task-meta'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { Request } from './namespace-sandbox.ts'
-import type { SandboxOptions } from './open-sandbox.ts'
+import { idOf, type SandboxOptions } from './open-sandbox.ts'
 import {
   ARRIVING,
   CLOSED,
   type Dial,
   dialAll,
   type MachineProgram,
+  NODE,
   openTestNetwork,
   OWN,
   PUBLIC,
   type TestNetwork,
+  UPLINK_MTU,
 } from './test-network.ts'
 import { findTestObstacle } from './test-obstacle.ts'
 
 const obstacle = findTestObstacle(['bwrap', 'pasta', 'nft', 'ip', 'nsenter', 'setpriv', 'prlimit'])
 
-describe('the network of deployments', { ...unless(obstacle), timeout: 120_000 }, () => {
+const CARRIERS = [
+  { kind: 'pasta' as const, links: 0 },
+  // A link and a table for the hub, in the machine's own namespace.
+  { kind: 'veth' as const, links: 1 },
+]
+
+const OPTIONS = { ...unless(obstacle), timeout: 120_000 }
+
+describe.each(CARRIERS)('the network of deployments, by $kind', OPTIONS, (carrier) => {
   const folder = mkdtempSync(join(tmpdir(), 'network-walls-'))
   let network: TestNetwork
   let made = 0
@@ -29,11 +39,17 @@ describe('the network of deployments', { ...unless(obstacle), timeout: 120_000 }
   interface Machine extends MachineProgram<Request> {
     dial(name: string, dials: Dial[]): Promise<string[]>
   }
-  const startMachine = async (options: Partial<SandboxOptions> = {}): Promise<Machine> => {
+  const startMachine = async (options: Partial<SandboxOptions> = {}, ownAddress = OWN): Promise<Machine> => {
     made += 1
-    const settings = { folder: join(folder, `sandbox-${made}`), mode: 'required', ...options }
+    const settings = {
+      folder: join(folder, `sandbox-${made}`),
+      mode: 'required',
+      network: carrier.kind,
+      machineAddresses: [NODE, 'fd00::7'],
+      ...options,
+    }
     const script = join(import.meta.dirname, 'namespace-sandbox.ts')
-    const program = await network.startProgram<Request>(script, [JSON.stringify(settings), OWN])
+    const program = await network.startProgram<Request>(script, [JSON.stringify(settings), ownAddress])
     return {
       ...program,
       dial: async (name, dials) => {
@@ -74,13 +90,20 @@ describe('the network of deployments', { ...unless(obstacle), timeout: 120_000 }
     expect(await ask({ kind: 'arrivals' })).toBe(0)
 
     // Checks the counters: without the rules everything arrives.
-    await ask({ kind: 'removeRules' })
+    await ask({ kind: 'removeRules', of: 'hub' })
     await dial('open-again', ARRIVING)
     expect(await report()).toMatchObject({
       private: expect.any(Number),
       metadata: expect.any(Number),
       mapped: expect.any(Number),
+      node: expect.any(Number),
     })
+    if (carrier.kind === 'veth') {
+      // The machine itself has rules of its own.
+      expect(await ask({ kind: 'arrivals' })).toBe(0)
+      await ask({ kind: 'removeRules', of: 'machine' })
+      await dial('open-at-last', ARRIVING)
+    }
     expect(await ask({ kind: 'arrivals' })).toBeGreaterThan(0)
     await ask({ kind: 'close' })
   })
@@ -134,7 +157,13 @@ describe('the network of deployments', { ...unless(obstacle), timeout: 120_000 }
 
   test('two deployments do not reach each other, and commands of one do', async () => {
     const { ask } = await startMachine()
-    const listening = await ask({ kind: 'run', name: 'first', networkId: 'one', code: LISTENER, waitsForOutput: true })
+    const listening = await ask({
+      kind: 'run',
+      name: 'first',
+      networkId: 'one',
+      code: LISTENER,
+      waitsForOutput: true,
+    })
     const address = (listening as string).trim()
     const code = visit(address)
     const other = JSON.parse((await ask({ kind: 'run', name: 'other', networkId: 'two', code })) as string) as string[]
@@ -144,20 +173,112 @@ describe('the network of deployments', { ...unless(obstacle), timeout: 120_000 }
     await ask({ kind: 'close' })
   })
 
+  interface Networks {
+    namespaces: string[]
+    links: string[]
+    tables: string[]
+    warnings: string[]
+  }
+  /** What a machine holds for its networks. */
+  const networksOf = async ({ ask }: Machine): Promise<Omit<Networks, 'warnings'>> => {
+    const { warnings: _, ...networks } = (await ask({ kind: 'networks' })) as Networks
+    return networks
+  }
+  const nothing = { namespaces: [], links: [], tables: [] }
+
   test('a network goes some time after its last command, and the hub with the last network', async () => {
-    const { ask, dial } = await startMachine({ networkIdleMs: 200 })
-    const namespaces = async (): Promise<string[]> =>
-      ((await ask({ kind: 'networks' })) as { namespaces: string[] }).namespaces.filter(
-        (name) => !name.includes('test'),
-      )
-    expect(await namespaces()).toEqual([])
+    const machine = await startMachine({ networkIdleMs: 200 })
+    const { ask, dial } = machine
+    expect(await networksOf(machine)).toEqual(nothing)
     await dial('one', [{ url: `http://${PUBLIC}/` }])
-    expect(await namespaces()).toHaveLength(2)
-    await expect.poll(namespaces).toEqual([])
+    const { namespaces, links, tables } = await networksOf(machine)
+    expect([namespaces.length, links.length, tables.length]).toEqual([2, carrier.links, carrier.links])
+    await expect.poll(() => networksOf(machine)).toEqual(nothing)
     expect(await dial('two', [{ url: `http://${PUBLIC}/` }])).toEqual(['I am public'])
     await ask({ kind: 'close' })
-    expect(await namespaces()).toEqual([])
+    expect(await networksOf(machine)).toEqual(nothing)
   })
+
+  if (carrier.kind === 'veth') {
+    test('packets of a deployment are as large as the uplink of its machine takes', async () => {
+      const { ask, dial } = await startMachine()
+      await dial('one', [{ url: `http://${PUBLIC}/` }])
+      expect(await ask({ kind: 'mtu' })).toBe(UPLINK_MTU)
+      await ask({ kind: 'close' })
+    })
+
+    test('two sandboxes of one machine have a hub each, also where both would take the same addresses', async () => {
+      // The ids of such folders are equal modulo 512.
+      const seen = new Map<number, string>()
+      let folders: [string, string] | undefined
+      for (let n = 0; folders === undefined; n++) {
+        const own = join(folder, `slot-${n}`)
+        mkdirSync(own)
+        const slot = Number.parseInt(idOf(own), 36) % 512
+        const other = seen.get(slot)
+        if (other !== undefined) folders = [other, own]
+        seen.set(slot, own)
+      }
+      const machines = [await startMachine({ folder: folders[0] }), await startMachine({ folder: folders[1] }, '')]
+      for (const [index, { ask }] of machines.entries()) {
+        const code = `console.log('up'); setInterval(() => {}, 1000)`
+        await ask({ kind: 'run', name: `steady-${index}`, networkId: 'steady', code, waitsForOutput: true })
+      }
+      for (const { dial } of machines)
+        expect(await dial('one', [{ url: `http://${PUBLIC}/` }, { url: 'http://10.0.0.1/' }])).toEqual([
+          'I am public',
+          expect.stringMatching(/^failed/),
+        ])
+      const [first, second] = machines
+      await first?.ask({ kind: 'close' })
+      expect(await second?.dial('two', [{ url: 'http://public.example/' }])).toEqual(['I am public'])
+      await second?.ask({ kind: 'close' })
+    })
+
+    test('a machine that has no file descriptor left for a while goes on with its networks', async () => {
+      const { ask, dial } = await startMachine()
+      await dial('one', [{ url: `http://${PUBLIC}/` }])
+      expect(await ask({ kind: 'exhaust', ms: 2_500 })).toBeGreaterThan(100)
+      expect(await dial('two', [{ url: `http://${PUBLIC}/` }])).toEqual(['I am public'])
+      await ask({ kind: 'close' })
+    })
+
+    test('the machine passes nothing on for other hosts while it has a hub, and not in the hub’s name where it does so anyway', async () => {
+      const stranger = '203.0.113.77'
+      const { ask, dial } = await startMachine()
+      const code = `console.log('up'); setInterval(() => {}, 1000)`
+      const before = await ask({ kind: 'forwarding', value: '0' })
+      const open = (): Promise<unknown> =>
+        ask({ kind: 'run', name: 'steady', networkId: 'steady', code, waitsForOutput: true })
+      await open()
+      expect([before, await ask({ kind: 'forwarding' })]).toEqual(['0', '1'])
+      expect(network.passesOn(stranger)).toBe(false)
+      expect(await dial('one', [{ url: `http://${PUBLIC}/` }])).toEqual(['I am public'])
+      await ask({ kind: 'close' })
+      expect(await ask({ kind: 'forwarding' })).toBe('0')
+
+      const router = await startMachine({}, '')
+      await router.ask({ kind: 'forwarding', value: '1' })
+      expect(network.passesOn(stranger)).toBe(true)
+      await router.dial('one', [{ url: `http://${PUBLIC}/` }])
+      expect(network.passesOn(stranger)).toBe(true)
+      expect(network.passesOn((await router.ask({ kind: 'hubAddress' })) as string)).toBe(false)
+      await router.ask({ kind: 'close' })
+      expect(await router.ask({ kind: 'forwarding' })).toBe('1')
+      await router.ask({ kind: 'forwarding', value: '0' })
+    })
+
+    test('rules of a hub that somebody removes are made again', async () => {
+      const { ask, dial } = await startMachine()
+      await dial('one', [{ url: `http://${PUBLIC}/` }])
+      await ask({ kind: 'endHub', by: 'rules' })
+      await expect
+        .poll(() => ask({ kind: 'networks' }))
+        .toHaveProperty('warnings', ['The network of Functions ended, and is started anew: its rules were removed'])
+      expect(await dial('two', [{ url: `http://${PUBLIC}/` }])).toEqual(['I am public'])
+      await ask({ kind: 'close' })
+    })
+  }
 
   test('a hub whose program ends is started anew, and what runs is joined with it again', async () => {
     const { ask, dial } = await startMachine()
@@ -177,14 +298,14 @@ describe('the network of deployments', { ...unless(obstacle), timeout: 120_000 }
   })
 
   test('a killed machine leaves no network to the next', async () => {
-    const own = join(folder, 'killed')
+    const own = join(folder, `killed-${carrier.kind}`)
     const first = await startMachine({ folder: own })
     const code = `console.log('up'); setInterval(() => {}, 1000)`
     await first.ask({ kind: 'run', name: 'steady', networkId: 'steady', code, waitsForOutput: true })
+    expect((await networksOf(first)).tables).toHaveLength(carrier.links)
     await first.end()
     const next = await startMachine({ folder: own })
-    const { namespaces } = (await next.ask({ kind: 'networks' })) as { namespaces: string[] }
-    expect(namespaces).toEqual([])
+    expect(await networksOf(next)).toEqual(nothing)
     expect(await next.dial('again', [{ url: `http://${PUBLIC}/` }])).toEqual(['I am public'])
     await next.ask({ kind: 'close' })
   })

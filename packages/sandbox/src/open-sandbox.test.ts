@@ -6,6 +6,7 @@ import { text } from 'node:stream/consumers'
 import { unless } from '@platform/test-runner/task-meta'
 import { afterAll, describe, expect, test } from 'vitest'
 import { parseEgressAllowance } from './egress-rules.ts'
+import { isInMachineNetwork } from './machine-namespaces.ts'
 import { openSandbox, type SandboxOptions } from './open-sandbox.ts'
 import { findTestObstacle } from './test-obstacle.ts'
 
@@ -13,6 +14,8 @@ const obstacle = findTestObstacle(['bwrap', 'pasta', 'nft', 'ip', 'setpriv', 'pr
 const folder = mkdtempSync(join(tmpdir(), 'open-sandbox-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
+/** The test of what is refused in the machine's own network runs there alone. */
+const foreign = isInMachineNetwork() ? undefined : 'this network namespace is not the machine’s own'
 const OPEN = join(import.meta.dirname, 'open-sandbox.ts')
 let made = 0
 
@@ -49,6 +52,103 @@ describe('where something is missing', { ...unless(obstacle), timeout: 60_000 },
       new RegExp(`not installed: ${program}.*passt, nftables.*FUNCTION_EGRESS=none.*FUNCTION_EGRESS=host`),
     )
     expect(await openWithout(program, { mode: 'required', egress: 'none' })).toMatch(/^none .*"isNetworkClosed":true/)
+  })
+
+  /** The result of openSandbox in a network namespace of its own, after a shell script. */
+  async function openInOwnNetwork(script: string, more: Partial<SandboxOptions> = {}): Promise<string> {
+    made += 1
+    const options = { folder: join(folder, `own-${made}`), mode: 'required', network: 'veth', ...more }
+    const code = `import { openSandbox } from ${JSON.stringify(OPEN)}
+      openSandbox(${JSON.stringify(options)}).then(
+        (sandbox) => { console.log(JSON.stringify(sandbox.capabilities)); return sandbox.close() }, (error) => console.log(error.message))`
+    const node = [process.execPath, '--input-type=module', '-e', code]
+    const args = [
+      '--mount',
+      '--net',
+      '--propagation',
+      'private',
+      'sh',
+      '-ec',
+      `${script}\nexec $with "$@"`,
+      'sh',
+      ...node,
+    ]
+    return text(spawn('unshare', args, { stdio: ['ignore', 'pipe', 'inherit'] }).stdout)
+  }
+  const resolver = (server: string): string => {
+    const file = join(folder, `resolv-${server}`)
+    writeFileSync(file, `search example\nnameserver ::1\nnameserver ${server}\n`)
+    return `mount --bind ${file} /etc/resolv.conf`
+  }
+
+  test('veth closes the network in a namespace of its own, without pasta', async () => {
+    const script = `${resolver('10.96.0.10')}\nmount --bind /dev/null "$(command -v pasta)"`
+    expect(await openInOwnNetwork(script)).toMatch(/"isIsolated":true,"isNetworkClosed":true/)
+  })
+
+  test.each([
+    {
+      what: 'a name server that is the process’s own',
+      script: resolver('127.0.0.11'),
+      sentence:
+        /another IPv4 address, and \/etc\/resolv.conf has ::1, 127.0.0.11. FUNCTION_NETWORK=veth needs .*leave it out/,
+    },
+    {
+      what: 'no right to change networks',
+      script: `${resolver('10.96.0.10')}\nwith="setpriv --bounding-set -net_admin"`,
+      sentence:
+        /kept from private addresses: .* not have the capability NET_ADMIN\. Add NET_ADMIN to .*capabilities\.add.* in a pod, or to cap_add in Docker, or set FUNCTION_EGRESS=none/,
+    },
+  ])('veth with $what is refused with a sentence', async ({ script, sentence }) => {
+    expect(await openInOwnNetwork(script)).toMatch(sentence)
+  })
+
+  test('pasta without its device is refused, and both ways to go on are named', async () => {
+    expect(await openInOwnNetwork('[ ! -d /dev/net ] || mount -t tmpfs tmpfs /dev/net', { network: 'pasta' })).toMatch(
+      /pasta needs the device \/dev\/net\/tun, .*\(ENOENT\)\. Give \/dev\/net\/tun to this process .*, or set FUNCTION_NETWORK=veth if /,
+    )
+  })
+
+  test.each(['SETUID', 'SETGID', 'CHOWN', 'FOWNER', 'DAC_OVERRIDE', 'KILL'])(
+    'users of their own are told as missing without the capability %s, which is named',
+    async (name) => {
+      const script = `with="setpriv --bounding-set -${name.toLowerCase()}"`
+      const opened = await openInOwnNetwork(script, { egress: 'none' })
+      expect(opened).toMatch(/"isIsolated":true.*"hasOwnUsers":false/)
+      expect(opened).toContain(
+        `Functions run as root without rights, because this process does not have the capability ${name}. Add ${name} to `,
+      )
+    },
+  )
+
+  test.each([
+    {
+      said: "bwrap: Can't mount proc on /newroot/proc: Operation not permitted",
+      sentence:
+        /some of \/proc is hidden .*Set procMount: Unmasked, with hostUsers: false, in a pod.*systempaths=unconfined/,
+    },
+    { said: 'bwrap: pivot_root: Operation not permitted', sentence: /seccompProfile: \{ type: Unconfined \} in a pod/ },
+    {
+      said: 'bwrap: Failed to make / slave: Permission denied',
+      sentence: /appArmorProfile: \{ type: Unconfined \} in a pod/,
+    },
+  ])(
+    'bubblewrap that says "$said" is refused with the setting of a container that lets it',
+    async ({ said, sentence }) => {
+      const file = join(folder, `bwrap-${(made += 1)}`)
+      writeFileSync(file, `#!/bin/sh\necho "${said}" >&2\nexit 1\n`, { mode: 0o755 })
+      const opened = await openInOwnNetwork(`mount --bind ${file} "$(command -v bwrap)"`)
+      expect(opened).toContain(said)
+      expect(opened).toMatch(sentence)
+      expect(opened).not.toContain('apt install')
+    },
+  )
+
+  test('veth is refused in the network of the machine itself', unless(foreign), async () => {
+    const options = { folder: join(folder, 'veth'), mode: 'required' as const, network: 'veth' as const }
+    await expect(openSandbox(options)).rejects.toThrow(
+      /^Functions cannot be kept from private addresses: FUNCTION_NETWORK=veth would change the machine's own network/,
+    )
   })
 
   test('the network of the machine, if chosen, is told as missing', async () => {

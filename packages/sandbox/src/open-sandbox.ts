@@ -1,16 +1,20 @@
 import { createHash } from 'node:crypto'
 import { mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
+import { isIPv4 } from 'node:net'
 import { join } from 'node:path'
 import { createBubblewrapSandbox } from './bubblewrap-sandbox.ts'
 import { claim, claimUsers, isHeldByAnother, openJournal, type UserBlock } from './claim.ts'
 import { type ControlGroups, openControlGroups, removeControlGroups } from './control-groups.ts'
 import type { CpuTuning } from './cpu-priority.ts'
 import { parseEgressAllowance } from './egress-rules.ts'
-import { findNetworkObstacle, findObstacle } from './find-obstacles.ts'
+import { findNetworkObstacle, findObstacle, type Obstacle } from './find-obstacles.ts'
+import type { NetworkKind } from './network-carrier.ts'
 import { openNetworkHub, removeNetworks } from './network-hub.ts'
+import { createPastaCarrier } from './pasta-carrier.ts'
 import { createPlainSandbox } from './plain-sandbox.ts'
 import { endProcesses } from './process-tree.ts'
 import type { Egress, Sandbox, SandboxCapabilities } from './sandbox.ts'
+import { createVethCarrier } from './veth-carrier.ts'
 
 /** `auto`: bubblewrap if it works, else plain processes. `required`: bubblewrap or an error. `none`: plain processes. */
 export type SandboxMode = 'auto' | 'required' | 'none'
@@ -25,6 +29,10 @@ export interface SandboxOptions {
   egress?: Egress
   /** Entries of FUNCTION_EGRESS_ALLOW; see parseEgressAllowance. */
   egressAllow?: readonly string[]
+  /** What carries a public network. Default: pasta. */
+  network?: NetworkKind | undefined
+  /** Addresses of this machine that this process does not find on its own interfaces, closed like those. IPv6 is closed anyway. */
+  machineAddresses?: readonly string[] | undefined
   /** Default: true, if they are writable. */
   hasControlGroups?: boolean
   /** Which commands stay behind all others since they use much CPU, and for how long. */
@@ -51,8 +59,15 @@ const FUNCTIONS: SandboxUse = {
   withoutNetwork:
     'set FUNCTION_EGRESS=none to let them reach nothing, or FUNCTION_EGRESS=host to let them reach everything that this machine can reach',
 }
+const WALLS_ADVICE = 'Install the package bubblewrap (apt install bubblewrap)'
+/** What a public network of each kind needs. */
+const ADVICE: Record<NetworkKind, string> = {
+  pasta: 'Install the packages passt, nftables and iproute2 and run as root',
+  veth: 'FUNCTION_NETWORK=veth needs the packages nftables and iproute2, root, a network namespace of its own, and in /etc/resolv.conf a name server at another IPv4 address: give it these, leave it out',
+}
 const NETWORK_IDLE_MS = 60_000
 const isRoot = process.getuid?.() === 0
+const NO_ROOT: Obstacle = { reason: 'the platform does not run as root' }
 
 const OWNER_FILE = 'owner.json'
 
@@ -70,7 +85,7 @@ export const idOf = (folder: string): string =>
  * another process holds the folder. Throws RangeError for an invalid entry of egressAllow.
  */
 export async function openSandbox(options: SandboxOptions): Promise<Sandbox> {
-  const { folder, mode, egress = 'public', use = FUNCTIONS, onWarning = () => undefined } = options
+  const { folder, mode, egress = 'public', network = 'pasta', use = FUNCTIONS, onWarning = () => undefined } = options
   const allowances = (options.egressAllow ?? []).map(parseEgressAllowance)
   mkdirSync(folder, { recursive: true })
   claim(join(folder, OWNER_FILE))
@@ -84,23 +99,25 @@ export async function openSandbox(options: SandboxOptions): Promise<Sandbox> {
 
   const wantsWalls = mode !== 'none'
   const [userObstacle, networkObstacle] = await Promise.all([
-    wantsWalls && isRoot ? findObstacle(true) : 'the platform does not run as root',
-    wantsWalls && egress === 'public' ? findNetworkObstacle() : undefined,
+    wantsWalls && isRoot ? findObstacle(true) : NO_ROOT,
+    wantsWalls && egress === 'public' ? findNetworkObstacle(network, id) : undefined,
   ])
-  const obstacle = wantsWalls && userObstacle !== undefined ? await findObstacle(false) : undefined
+  const ownObstacle = wantsWalls && userObstacle !== undefined ? await findObstacle(false) : undefined
+  // As root bubblewrap may stop at something else, before it comes to what is known to be missing.
+  const obstacle = ownObstacle && (userObstacle?.advice === undefined ? ownObstacle : userObstacle)
   if (mode === 'required' && obstacle !== undefined)
     throw new Error(
-      `${use.name} need bubblewrap, and it does not work here: ${obstacle}. Install the package bubblewrap (apt install bubblewrap) and allow user namespaces, or ${use.withoutWalls}`,
+      `${use.name} need bubblewrap, and it does not work here: ${obstacle.reason}. ${obstacle.advice ?? `${WALLS_ADVICE} and allow user namespaces`}, or ${use.withoutWalls}`,
     )
 
   const isIsolated = wantsWalls && obstacle === undefined
   if (mode === 'auto' && !isIsolated && egress !== 'host')
     throw new Error(
-      `The network of Functions cannot be closed without bubblewrap, which does not work here: ${obstacle}. Install the package bubblewrap (apt install bubblewrap), or set FUNCTION_EGRESS=host to let them reach everything that this machine can reach`,
+      `The network of Functions cannot be closed without bubblewrap, which does not work here: ${obstacle?.reason}. ${obstacle?.advice ?? WALLS_ADVICE}, or set FUNCTION_EGRESS=host to let them reach everything that this machine can reach`,
     )
   if (isIsolated && networkObstacle !== undefined)
     throw new Error(
-      `${use.name} cannot be kept from private addresses: ${networkObstacle}. Install the packages passt, nftables and iproute2 and run as root, or ${use.withoutNetwork}`,
+      `${use.name} cannot be kept from private addresses: ${networkObstacle.reason}. ${networkObstacle.advice ?? ADVICE[network]}, or ${use.withoutNetwork}`,
     )
 
   const groups = options.hasControlGroups === false ? undefined : await openControlGroups(`sandbox-${id}`, options.cpu)
@@ -111,18 +128,24 @@ export async function openSandbox(options: SandboxOptions): Promise<Sandbox> {
     isNetworkClosed: isIsolated && egress !== 'host',
     cgroups: groups?.version,
     hasOwnUsers: users !== undefined,
-    missing: describeMissing({ isIsolated, mode, obstacle, egress, groups, users }),
+    missing: describeMissing({ isIsolated, mode, obstacle, userObstacle, egress, groups, users }),
   }
-  if (!isIsolated) return createPlainSandbox({ capabilities, groups, journal })
+  if (!isIsolated) return createPlainSandbox({ capabilities, groups, journal, onWarning })
   const idleMs = options.networkIdleMs ?? NETWORK_IDLE_MS
+  const carrier = network === 'veth' ? createVethCarrier(id) : createPastaCarrier(folder)
+  const machineAddresses = (options.machineAddresses ?? []).filter(isIPv4)
   return createBubblewrapSandbox({
     folder,
     capabilities,
     egress,
-    hub: egress === 'public' ? openNetworkHub({ id, folder, allowances, idleMs, onWarning }) : undefined,
+    hub:
+      egress === 'public'
+        ? openNetworkHub({ id, carrier, allowances, machineAddresses, idleMs, onWarning })
+        : undefined,
     groups,
     users,
     journal,
+    onWarning,
   })
 }
 
@@ -148,19 +171,21 @@ function tryUsers(): UserBlock | undefined {
 interface Found {
   isIsolated: boolean
   mode: SandboxMode
-  obstacle: string | undefined
+  obstacle: Obstacle | undefined
+  /** Of running commands as users of their own. */
+  userObstacle: Obstacle | undefined
   egress: Egress
   groups: ControlGroups | undefined
   users: UserBlock | undefined
 }
 
-function describeMissing({ isIsolated, mode, obstacle, egress, groups, users }: Found): string[] {
+function describeMissing({ isIsolated, mode, obstacle, userObstacle, egress, groups, users }: Found): string[] {
   const missing: string[] = []
   if (!isIsolated)
     missing.push(
       mode === 'none'
         ? 'Functions run as plain processes that can read this machine and reach its network: set FUNCTION_SANDBOX=required for walls.'
-        : `Functions run as plain processes that can read this machine and reach its network, because bubblewrap does not work: ${obstacle}.`,
+        : `Functions run as plain processes that can read this machine and reach its network, because bubblewrap does not work: ${obstacle?.reason}.`,
     )
   else if (egress === 'host')
     missing.push(
@@ -169,7 +194,9 @@ function describeMissing({ isIsolated, mode, obstacle, egress, groups, users }: 
   if (isIsolated && users === undefined)
     missing.push(
       isRoot
-        ? 'Functions run as root without rights, because other users may not create user namespaces here: allow them (user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns).'
+        ? userObstacle?.advice === undefined
+          ? 'Functions run as root without rights, because other users may not create user namespaces here: allow them (user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns).'
+          : `Functions run as root without rights, because ${userObstacle.reason}. ${userObstacle.advice}.`
         : 'Functions run as the user of the platform: run it as root for users of their own, which limit processes.',
     )
   if (groups === undefined)

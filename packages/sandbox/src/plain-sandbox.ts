@@ -7,16 +7,18 @@ import { dataBytes, listProcessGroup } from './process-tree.ts'
 import { createRunningCommands } from './running-commands.ts'
 import { hasProgram, quote, runScript } from './run-program.ts'
 import type { Sandbox, SandboxCapabilities, SandboxedCommand, SandboxedProcess } from './sandbox.ts'
-import { NICE, watchProcess } from './sandboxed-process.ts'
+import { END_FIRST, NICE, watchProcess } from './sandboxed-process.ts'
 
 export interface PlainParts {
   capabilities: SandboxCapabilities
   groups: ControlGroups | undefined
   journal: Journal
+  /** Receives problems that were recovered from. */
+  onWarning: (message: string) => void
 }
 
 /** Runs commands as plain processes of this machine: no walls, only the limits that work without them. */
-export function createPlainSandbox({ capabilities, groups, journal }: PlainParts): Sandbox {
+export function createPlainSandbox({ capabilities, groups, journal, onWarning }: PlainParts): Sandbox {
   const launch = async (command: SandboxedCommand): Promise<SandboxedProcess> => {
     const group = await groups?.create(command.name, command.limits, command.networkId)
     try {
@@ -25,7 +27,7 @@ export function createPlainSandbox({ capabilities, groups, journal }: PlainParts
         'ulimit -c 0',
         // If the machine's own limit is lower, it stays.
         `ulimit -n ${command.limits.openFiles} 2> /dev/null || true`,
-        group === undefined ? `exec nice -n ${NICE} "$@"` : 'exec "$@"',
+        ...(group === undefined ? [END_FIRST, `exec nice -n ${NICE} "$@"`] : ['exec "$@"']),
       ].join('\n')
       const child = spawn('/bin/sh', ['-ec', script, 'sh', ...command.argv], {
         cwd: command.workingDirectory,
@@ -40,6 +42,7 @@ export function createPlainSandbox({ capabilities, groups, journal }: PlainParts
       const pid = child.pid ?? 0
       journal.add(command.name, pid)
       return watchProcess({
+        name: command.name,
         child,
         group,
         limits: command.limits,
@@ -47,6 +50,7 @@ export function createPlainSandbox({ capabilities, groups, journal }: PlainParts
         limitGrowth: async (bytes) => {
           if (hasProgram('prlimit')) await runScript(`prlimit --pid ${pid} --data=${dataBytes(pid) + bytes}`)
         },
+        onWarning,
         onGone: () => journal.remove(command.name),
       })
     } catch (error) {

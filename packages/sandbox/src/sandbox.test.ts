@@ -261,6 +261,21 @@ for (const { kind, options, needsWalls } of KINDS)
         })
       })
 
+    if (hasGroups)
+      test('memory that the kernel ended a process for is the reason, though the platform ends the rest', async () => {
+        const hungry = `const kept = []; for (;;) kept.push(Buffer.alloc(${8 * MiB}, 1))`
+        const started = await sandbox.start(
+          commandOf('', {
+            argv: ['/bin/sh', '-c', '"$0" -e "$1"; echo gone; sleep 1000', process.execPath, hungry],
+            limits: { ...LIMITS, memoryBytes: 96 * MiB },
+          }),
+        )
+        // Some kernels end all of the command by themselves.
+        await Promise.race([once(started.stdout, 'data'), started.exited])
+        started.kill()
+        expect((await started.exited).cause).toBe('memory')
+      })
+
     // Without control groups, plain processes have no limit that is safe to test.
     if (hasGroups || needsWalls)
       test('more processes than may be end the command, if it is told so', async () => {

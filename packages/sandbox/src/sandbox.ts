@@ -66,13 +66,14 @@ export interface SandboxedCommand {
 }
 
 /**
- * How a process tree ended. cause 'memory', 'processes': that limit ended it. signal: the signal that ended it, if any; an
+ * How a process tree ended. cause 'memory', 'processes': that limit ended it; 'crowded': it held most memory when the control
+ * group of the platform's own process, in which it counted, was nearly full. signal: the signal that ended it, if any; an
  * exit code of 128 plus a signal's number counts as that signal, as shells and bubblewrap report it.
  */
 export interface SandboxExit {
   code: number | null
   signal: NodeJS.Signals | null
-  cause: 'exit' | 'memory' | 'processes' | 'killed'
+  cause: 'exit' | 'memory' | 'processes' | 'crowded' | 'killed'
 }
 
 export interface SandboxedProcess {

@@ -2,17 +2,21 @@ import type { ChildProcess } from 'node:child_process'
 import { constants } from 'node:os'
 import type { Duplex, Readable, Writable } from 'node:stream'
 import type { ControlGroup } from './control-groups.ts'
+import { guardMemory } from './memory-guard.ts'
 import { countThreads, endProcesses, killProcess, killTree, treeMemoryBytes } from './process-tree.ts'
 import type { SandboxedProcess, SandboxExit, SandboxLimits } from './sandbox.ts'
 
 export interface ProcessToWatch {
+  /** Of the command. */
+  name: string
   child: ChildProcess
-  /** Without one, memory is summed up every second. */
+  /** Without one, memory is summed up every second, and that of this process's own group is guarded. */
   group: ControlGroup | undefined
   limits: SandboxLimits
   /** Processes that may briefly outlive the child, if no control group lists them. */
   listLeft(): number[]
   limitGrowth(bytes: number): Promise<void>
+  onWarning: (message: string) => void
   /** Called once, when no process is left. */
   onGone(): void
 }
@@ -24,6 +28,11 @@ export interface ProcessToWatch {
 const TOLERANCE = 1.25
 /** Niceness of commands if no control group distributes the CPU. */
 export const NICE = 5
+/**
+ * A line of a shell script: where no control group divides the memory, the kernel ends the script's command before the platform.
+ * Only Linux has the file.
+ */
+export const END_FIRST = '{ echo 1000 > /proc/self/oom_score_adj; } 2> /dev/null || true'
 const WATCH_MS = 1000
 /** How long to wait for output that a process outside the tree may keep open. */
 const OUTPUT_MS = 5000
@@ -50,7 +59,7 @@ export function watchProcess(watched: ProcessToWatch): SandboxedProcess {
   let isOver = false
   const killed: number[] = []
 
-  const kill = (why: 'memory' | 'processes' | 'killed'): void => {
+  const kill = (why: Exclude<SandboxExit['cause'], 'exit'>): void => {
     if (isOver) return
     if (cause === 'exit') cause = why
     // First, since it reads nothing of processes, which many at once can delay.
@@ -78,16 +87,32 @@ export function watchProcess(watched: ProcessToWatch): SandboxedProcess {
   }, WATCH_MS)
   timer.unref()
 
+  const gone = Promise.withResolvers<void>()
+  if (group === undefined)
+    guardMemory({
+      name: watched.name,
+      memoryBytes: () => treeMemoryBytes(pid),
+      end: () => {
+        if (isOver || cause !== 'exit') return false
+        kill('crowded')
+        return true
+      },
+      gone: gone.promise,
+      onWarning: watched.onWarning,
+    })
+
   const endOfOutput = new Promise<void>((resolve) => child.once('close', () => resolve()))
   const exited = new Promise<SandboxExit>((resolve) => {
     child.once('exit', (code, signal) => {
       void (async () => {
-        if (group !== undefined && cause === 'exit') cause = (await findLimit()) ?? 'exit'
+        // Whoever saw the command go may have ended the rest of it: the reason is what the kernel had done before.
+        if (group !== undefined && (cause === 'exit' || cause === 'killed')) cause = (await findLimit()) ?? cause
         isOver = true
         clearInterval(timer)
         await endProcesses(() => [...killed, ...watched.listLeft()])
         await group?.remove()
         watched.onGone()
+        gone.resolve()
         const giveUp = setTimeout(() => {
           for (const stream of [stdout, stderr, control]) stream.destroy()
         }, OUTPUT_MS)

@@ -6,8 +6,12 @@ import { join } from 'node:path'
 /** Address of the machine; `PUBLIC` is a host that every command may reach. */
 export const OWN = '203.0.113.200'
 const GATEWAY = '203.0.113.193'
-const NAME_SERVER = '203.0.113.53'
+export const NAME_SERVER = '203.0.113.53'
 export const PUBLIC = '203.0.113.9'
+/** A public host that the machine is told is itself, as a pod is told of its node. */
+export const NODE = '203.0.113.10'
+/** The MTU of the machine's uplink, smaller than usual, as in networks that wrap packets. */
+export const UPLINK_MTU = 1_400
 const HOSTS = [
   { name: 'public', address: PUBLIC, port: 80 },
   { name: 'private', address: '10.0.0.1', port: 80 },
@@ -15,8 +19,12 @@ const HOSTS = [
   { name: 'mapped', address: '::ffff:10.0.0.1', port: 81 },
   { name: 'neighbour', address: '10.0.0.2', port: 80 },
   { name: 'gateway', address: GATEWAY, port: 80 },
+  { name: 'node', address: NODE, port: 80 },
 ]
 const NAMES = { 'public.example': PUBLIC, 'private.example': '10.0.0.1', 'metadata.example': '169.254.169.254' }
+
+/** Of nobody: the Internet sends what is for it to the machine. */
+const NOWHERE = '192.0.2.1'
 
 const ip = (...args: string[]): void => void execFileSync('ip', args, { stdio: 'pipe' })
 
@@ -27,7 +35,7 @@ export interface Dial {
   udp?: [host: string, port: number]
 }
 
-/** Every way to reach 10.0.0.1, 169.254.169.254 or the machine itself. */
+/** Every way to reach 10.0.0.1, 169.254.169.254, or the machine itself with what it is told of. */
 export const CLOSED: Dial[] = [
   ...[
     '10.0.0.1',
@@ -54,6 +62,7 @@ export const CLOSED: Dial[] = [
     '[::ffff:10.0.0.1]:81',
     '10.0.0.1:81',
     OWN,
+    NODE,
     '127.0.0.1',
     'localhost',
     '0.0.0.0',
@@ -81,7 +90,7 @@ export const CLOSED: Dial[] = [
 
 /** Those of CLOSED behind which a host listens. */
 export const ARRIVING: Dial[] = [
-  ...['10.0.0.1', '[::ffff:10.0.0.1]', '169.254.169.254', 'private.example', OWN].map((host) => ({
+  ...['10.0.0.1', '[::ffff:10.0.0.1]', '169.254.169.254', 'private.example', OWN, NODE].map((host) => ({
     url: `http://${host}/`,
   })),
   { tcp: ['::ffff:10.0.0.1', 81] },
@@ -141,17 +150,24 @@ const start = (namespace: string, script: string, args: string[]): ChildProcess 
 
 /** A program of the machine that answers each message with `{ value }` or `{ error }`. */
 export interface MachineProgram<Request extends object> {
-  /** Throws the error if that is the answer. */
+  /** Throws the error if that is the answer. Of several messages each is sent once the one before it is answered. */
   ask(request: Request): Promise<unknown>
   /** Ends the program at once. */
   end(): Promise<void>
 }
 
 export interface TestNetwork {
+  /** The machine's network namespace, as `ip netns` names it. */
+  machine: string
   /** Starts a program on the machine. script: absolute; it sends a message once it is ready. */
   startProgram<Request extends object>(script: string, args: string[]): Promise<MachineProgram<Request>>
   /** Ends all started programs. */
   endPrograms(): Promise<void>
+  /**
+   * Sends a datagram for somebody else from the Internet to the machine, which has to listen at its own address. Returns whether it
+   * was passed on. source: the address that it names as its sender.
+   */
+  passesOn(source: string): boolean
   /** Arrivals at each host since the last report. */
   report(): Promise<unknown>
   close(): Promise<void>
@@ -160,8 +176,10 @@ export interface TestNetwork {
 /**
  * Creates two namespaces, connected to each other and not to this machine: a machine, whose uplink the sandbox finds, and an
  * Internet, which holds every other host, including private ones. At most one is open per process.
+ *
+ * names: addresses by host. The name server tells them besides NAMES.
  */
-export async function openTestNetwork(): Promise<TestNetwork> {
+export async function openTestNetwork(names: Record<string, string> = {}): Promise<TestNetwork> {
   const machine = `sandbox-test-machine-${process.pid}`
   const internet = `sandbox-test-internet-${process.pid}`
   const settings = join('/etc/netns', machine)
@@ -171,37 +189,60 @@ export async function openTestNetwork(): Promise<TestNetwork> {
     ip('-n', name, 'link', 'set', 'lo', 'up')
   }
   ip('link', 'add', 'name', 'uplink', 'netns', machine, 'type', 'veth', 'peer', 'name', 'downlink', 'netns', internet)
+  ip('-n', machine, 'link', 'set', 'uplink', 'mtu', String(UPLINK_MTU))
   ip('-n', machine, 'address', 'add', `${OWN}/28`, 'dev', 'uplink')
   ip('-n', internet, 'address', 'add', `${GATEWAY}/28`, 'dev', 'downlink')
   ip('-n', machine, 'link', 'set', 'uplink', 'up')
   ip('-n', internet, 'link', 'set', 'downlink', 'up')
   ip('-n', machine, 'route', 'add', 'default', 'via', GATEWAY)
-  for (const address of [PUBLIC, NAME_SERVER, '10.0.0.1', '10.0.0.2', '169.254.169.254'])
+  for (const address of [PUBLIC, NODE, NAME_SERVER, '10.0.0.1', '10.0.0.2', '169.254.169.254'])
     ip('-n', internet, 'address', 'add', `${address}/32`, 'dev', 'lo')
+  ip('-n', internet, 'route', 'add', NOWHERE, 'via', OWN)
+  const inInternet = (...args: string[]): string =>
+    execFileSync('ip', ['netns', 'exec', internet, ...args], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] })
+  inInternet('nft', 'add', 'table', 'ip', 'returned')
+  inInternet('nft', `add chain ip returned arriving { type filter hook prerouting priority 0; }`)
+  inInternet('nft', `add rule ip returned arriving iifname downlink ip daddr ${NOWHERE} counter`)
   mkdirSync(settings, { recursive: true })
   writeFileSync(join(settings, 'resolv.conf'), `nameserver ${NAME_SERVER}\n`)
   const script = join(import.meta.dirname, 'namespace-hosts.ts')
-  const hosts = start(internet, script, [JSON.stringify(HOSTS), NAME_SERVER, JSON.stringify(NAMES)])
+  const hosts = start(internet, script, [JSON.stringify(HOSTS), NAME_SERVER, JSON.stringify({ ...NAMES, ...names })])
   await hear(hosts)
 
   const endPrograms = async (): Promise<void> => {
     for (const program of programs.splice(0)) await end(program)
   }
   return {
+    machine,
     async startProgram(path, args) {
       const program = start(machine, path, args)
       programs.push(program)
       await hear(program)
+      let last: Promise<unknown> = Promise.resolve()
       return {
         end: () => end(program),
         ask: async (request) => {
-          const answer = (await tell(program, request)) as { value: unknown } | { error: string }
+          // An answer does not say which message it is for.
+          const told = last.then(() => tell(program, request))
+          last = told.catch(() => undefined)
+          const answer = (await told) as { value: unknown } | { error: string }
           if ('error' in answer) throw new Error(answer.error)
           return answer.value
         },
       }
     },
     endPrograms,
+    passesOn(source) {
+      ip('-n', internet, 'address', 'replace', `${source}/32`, 'dev', 'lo')
+      // The machine answers the second only when it is done with the first.
+      const code = `const socket = require('node:dgram').createSocket('udp4').bind(0, '${source}', () => socket.send('hello', 9, '${NOWHERE}', () =>
+        fetch('http://${OWN}/').then((answer) => answer.text()).then(() => process.exit())))`
+      const count = (): string | undefined =>
+        /packets (\d+)/.exec(inInternet('nft', 'list', 'chain', 'ip', 'returned', 'arriving'))?.[1]
+      const before = count()
+      inInternet(process.execPath, '-e', code)
+      return count() !== before
+    },
     report: () => tell(hosts, 'report'),
     async close() {
       await endPrograms()

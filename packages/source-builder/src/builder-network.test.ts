@@ -191,12 +191,12 @@ describe('the network of builds', { ...unless(obstacle), timeout: 120_000 }, () 
     })
   })
 
-  describe('public', () => {
+  describe.each(['pasta', 'veth'])('public, by %s', (kind) => {
     let network: TestNetwork
     let machine: MachineProgram<Request>
     beforeAll(async () => {
       network = await openTestNetwork()
-      machine = await network.startProgram(join(import.meta.dirname, 'namespace-builder.ts'), [])
+      machine = await network.startProgram(join(import.meta.dirname, 'namespace-builder.ts'), [kind])
     }, 60_000)
     afterAll(async () => {
       await machine?.ask({ kind: 'close' })

@@ -4,6 +4,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { unless } from '@platform/test-runner/task-meta'
 import { type PackageRegistry, startPackageRegistry } from '@platform/testkit/package-registry'
+import { findLimitObstacle, runLimited } from '@platform/sandbox/limited-program'
 import { removeFolder } from '@platform/sandbox/remove-folder'
 import { findTestObstacle } from '@platform/sandbox/test-obstacle'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -274,6 +275,24 @@ describe('builds', { ...unless(obstacle), timeout: 120_000 }, () => {
         const { failure, name, output } = await hostile
         expect(failure, output.slice(0, 1_000)).toBe(sentence)
         expect(listLeft(name)).toEqual([])
+      },
+    )
+
+    test(
+      'a build that holds most memory when its container is nearly full ends with a sentence, before the kernel ends all of it',
+      unless(findLimitObstacle()),
+      async () => {
+        const hungry = inNode(`const kept = []; setInterval(() => kept.push(Buffer.alloc(6 * 2 ** 20, 1)), 100)`)
+        const code = `
+          import { openTestBuilder } from ${JSON.stringify(import.meta.resolve('./test-builds.ts'))}
+          await using tested = openTestBuilder('none')
+          const { failure } = await tested.build(${JSON.stringify(hungry)})
+          console.log(JSON.stringify({ failure, warnings: tested.warnings.length }))`
+        expect(JSON.parse(await runLimited(400 * MiB, code))).toEqual({
+          failure:
+            'The build held most memory when the platform had hardly any left: deploy again, or build what needs less',
+          warnings: 1,
+        })
       },
     )
 

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Readable } from 'node:stream'
 import { writeCertificates } from '@platform/sandbox/certificates'
-import { openSandbox } from '@platform/sandbox/open-sandbox'
+import { openSandbox, type SandboxOptions } from '@platform/sandbox/open-sandbox'
 import { listDescendants } from '@platform/sandbox/process-tree'
 import { quote } from '@platform/sandbox/run-program'
 import type { Mount, Sandbox, SandboxedProcess, SandboxExit, SandboxLimits } from '@platform/sandbox/sandbox'
@@ -25,6 +25,9 @@ export interface BuilderOptions {
   /** Called before anything is created there. If it throws, nothing can be built, and the error is the reason. */
   prepare?: () => Promise<void>
   egress: BuildEgress
+  /** See SandboxOptions. */
+  network?: SandboxOptions['network']
+  machineAddresses?: SandboxOptions['machineAddresses']
   /** The origins that a `registry` build may reach. */
   registries: readonly URL[]
   hasControlGroups?: boolean
@@ -101,7 +104,9 @@ async function writePrograms(folder: string, variables: Record<string, string>):
 }
 
 /** A sentence on why a limit ended a build. */
-function limitSentence(limit: 'time' | 'bytes' | 'entries' | 'memory' | 'processes', limits: BuildLimits): string {
+type Limit = 'time' | 'bytes' | 'entries' | 'memory' | 'processes' | 'crowded'
+
+function limitSentence(limit: Limit, limits: BuildLimits): string {
   switch (limit) {
     case 'time':
       return limits.timeoutMs < 60_000
@@ -115,6 +120,8 @@ function limitSentence(limit: 'time' | 'bytes' | 'entries' | 'memory' | 'process
       return `The build needed more than ${limits.memoryMb} MB of memory`
     case 'processes':
       return `The build had more than ${PROCESSES_MAX} processes and threads at once`
+    case 'crowded':
+      return 'The build held most memory when the platform had hardly any left: deploy again, or build what needs less'
   }
 }
 
@@ -164,6 +171,8 @@ export function openBuilder(options: BuilderOptions): Builder {
       mode: 'required',
       cpu: { calmMs: CPU_CALM_MS },
       egress: egress === 'public' ? 'public' : 'none',
+      network: options.network,
+      machineAddresses: options.machineAddresses,
       ...(options.hasControlGroups === undefined ? {} : { hasControlGroups: options.hasControlGroups }),
       onWarning: (message) => onWarning(message),
     })
@@ -297,9 +306,7 @@ export function openBuilder(options: BuilderOptions): Builder {
   }
 
   /** Runs a job to its end, or to the first limit. Returns that limit; undefined if it ended by itself. */
-  async function run(
-    request: Run,
-  ): Promise<{ exit: SandboxExit; limit: Parameters<typeof limitSentence>[0] | undefined }> {
+  async function run(request: Run): Promise<{ exit: SandboxExit; limit: Limit | undefined }> {
     const { sandbox, mounts } = await opened()
     const { signal, timeoutMs, diskBytesMax } = request
     signal.throwIfAborted()
@@ -321,7 +328,7 @@ export function openBuilder(options: BuilderOptions): Builder {
       workingDirectory: INSIDE.project,
       limits: request.limits,
     })
-    let limit: Parameters<typeof limitSentence>[0] | undefined
+    let limit: Limit | undefined
     const end = (why: typeof limit): void => {
       limit ??= why
       child.kill()
@@ -351,7 +358,7 @@ export function openBuilder(options: BuilderOptions): Builder {
       ])
       const exit = await child.exited
       await reading
-      if (exit.cause === 'memory' || exit.cause === 'processes') limit ??= exit.cause
+      if (exit.cause !== 'exit' && exit.cause !== 'killed') limit ??= exit.cause
       // A program that fails on a full disk can end before the next measurement.
       if (limit === undefined && exit.code !== 0 && !signal.aborted) limit = await disk?.look()
       return { exit, limit }

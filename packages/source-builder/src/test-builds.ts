@@ -49,7 +49,7 @@ let made = 0
 export function openTestBuilder(
   egress: BuildEgress,
   registries: readonly string[] = [],
-  options: Pick<BuilderOptions, 'extraCertificates'> = {},
+  options: Pick<BuilderOptions, 'extraCertificates' | 'network' | 'machineAddresses'> = {},
 ): TestBuilder {
   const folder = mkdtempSync(join(tmpdir(), 'builder-'))
   const warnings: unknown[] = []

@@ -107,6 +107,8 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
     folder: join(functionsFolder, 'b'),
     prepare: () => makeOwnFolder(functionsFolder),
     egress: config.BUILD_EGRESS,
+    network: config.FUNCTION_NETWORK,
+    machineAddresses: config.MACHINE_ADDRESSES,
     registries: config.BUILD_REGISTRIES.map((url) => new URL(url)),
     onWarning: (message, error) => logger.warn({ err: error }, message),
   })
@@ -131,6 +133,8 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
       mode: config.FUNCTION_SANDBOX,
       egress: config.FUNCTION_EGRESS,
       egressAllow: config.FUNCTION_EGRESS_ALLOW,
+      network: config.FUNCTION_NETWORK,
+      machineAddresses: config.MACHINE_ADDRESSES,
     },
     folder: functionsFolder,
   })

@@ -73,6 +73,20 @@ const schema = z.object({
   FUNCTION_EGRESS_ALLOW: list.describe(
     'private hosts that Functions may reach all the same, with commas, such as 10.1.2.3:5432 or 10.2.0.0/16',
   ),
+  FUNCTION_NETWORK: z
+    .enum(['pasta', 'veth'])
+    .default('pasta')
+    .describe(
+      'what carries the network of Functions and builds: pasta (a program, which wants /dev/net/tun) or veth (a link and rules in the network namespace of this process, which must not be the machine’s, such as a pod’s)',
+    ),
+  MACHINE_ADDRESSES: list
+    .pipe(z.array(z.union([z.ipv4(), z.ipv6()])))
+    .describe(
+      'addresses of the machine that are no interface’s of this process, with commas, such as 203.0.113.7: closed to Functions and builds',
+    ),
+  REQUIRE_USER_NAMESPACE: flag
+    .default(false)
+    .describe('true to refuse to start where root is the machine’s root, such as in a pod with hostUsers: false'),
   FUNCTIONS_FOLDER: z
     .string()
     .regex(/^\/.{1,40}$/)

@@ -1,4 +1,6 @@
 import { join } from 'node:path'
+import { ConfigError } from '@platform/runtime/config'
+import { hasMachineUsers } from '@platform/sandbox/machine-namespaces'
 import { watchUntilClosed } from '@platform/service/dependencies'
 import { type Part, runService } from '@platform/service/run-service'
 import type { Call } from '@platform/service/run-process'
@@ -58,6 +60,9 @@ const withFunctions =
     return parts
   }
 
+/** Whether a role asks the issuer for anything: an edge and a worker need no way to it. */
+const takesTokens = (role: string): boolean => role === 'all' || role === 'api'
+
 /** Starts the service and returns its exit code. */
 export const run = (call: Call): Promise<number> =>
   runService(
@@ -66,13 +71,19 @@ export const run = (call: Call): Promise<number> =>
       loadConfig,
       async prepareDatabase(config, logger) {
         // What is configured wrongly is refused before anything is changed.
+        if (config.REQUIRE_USER_NAMESPACE && hasMachineUsers())
+          throw new ConfigError(
+            'REQUIRE_USER_NAMESPACE is true, and root of this process is root of the machine: set hostUsers: false in its pod, on ' +
+              'nodes with containerd 2.0 or newer, runc 1.2 or newer and Linux 6.3 or newer. Older ones ignore it',
+          )
         await requireWritableFolder(config.OBJECTS_URL)
         await prepareDatabase(config, logger)
       },
-      async compose(config, overrides) {
+      async compose(config, overrides, role) {
         const composed = await compose(config, overrides)
         reloadOnHangup(composed.deps)
-        return watchUntilClosed(composed)
+        const { issuer: _, ...others } = composed.checks
+        return watchUntilClosed({ ...composed, checks: takesTokens(role) ? composed.checks : others })
       },
       roles: {
         // Where the API answers, the console does, too: a launcher waits for the API alone.

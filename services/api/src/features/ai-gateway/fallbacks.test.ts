@@ -712,7 +712,9 @@ test('a transcript in plain text is no page, whatever stands before its first ta
 test('an attempt that the deadline of the call ends is recorded with the status that had come', async () => {
   const role = good['/chat/completions']!.prelude
   const waits: Play = (outgoing) => outgoing.writeHead(200, { 'content-type': EVENTS }).write(role)
-  const told = await hurryAi(platform, { totalMs: 300 }, () => ask(aiAsks['chat stream'], modelPlaying(waits), 'both'))
+  const told = await hurryAi(platform, { totalMs: 2_000 }, () =>
+    ask(aiAsks['chat stream'], modelPlaying(waits), 'both'),
+  )
   expect([told.status, errorOf(told).code]).toEqual([503, 'upstream_timeout'])
   expect(await attemptsOf(told)).toEqual([{ provider: 'compat', error: 'timeout', statusCode: 200 }])
 })

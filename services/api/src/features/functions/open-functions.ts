@@ -13,8 +13,8 @@ import { entriesMax } from '@platform/runtime/entries-max'
 import type { Logger } from '@platform/runtime/logger'
 import { CUT_MARK } from '@platform/runtime/storable-text'
 import type { Sealer } from '@platform/runtime/seal'
-import { openSandbox } from '@platform/sandbox/open-sandbox'
-import type { Egress, Sandbox } from '@platform/sandbox/sandbox'
+import { openSandbox, type SandboxOptions } from '@platform/sandbox/open-sandbox'
+import type { Sandbox } from '@platform/sandbox/sandbox'
 import { and, eq, inArray, isNotNull, or, sql } from 'drizzle-orm'
 import { LRUCache } from 'lru-cache'
 import { applications, environments } from '../applications/table.ts'
@@ -56,7 +56,7 @@ interface Options {
   signDeployment: (deploymentId: string) => string
   /** Answers requests of frameworks' cache handlers. */
   onCache: DeploymentListener
-  sandbox: { mode: 'auto' | 'required' | 'none'; egress: Egress; egressAllow: string[] }
+  sandbox: Pick<SandboxOptions, 'mode' | 'egress' | 'egressAllow' | 'network' | 'machineAddresses'>
   /** Absolute and short, since sockets live below it. Its contents can be fetched again. */
   folder: string
 }
