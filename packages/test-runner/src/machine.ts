@@ -8,6 +8,7 @@ const PROGRAMS: readonly (readonly [string, ...string[]])[] = [
   ['nft', '--version'],
   ['ip', '-V'],
   ['setpriv', '--version'],
+  ['kubectl', 'version', '--client'],
   ['chromium', '--version'],
   ['nginx', '-v'],
   ['caddy', 'version'],

@@ -204,7 +204,7 @@ export const sourceFile = (name: string, content: string | object): ZipEntry => 
 
 /** Deploys source and returns the ended deployment, with its log and its host. */
 export async function buildSource(
-  platform: TestPlatform,
+  platform: Api,
   place: Pick<Owner, 'organizationId' | 'applicationId'>,
   more: NewDeployment,
   patienceMs: number,

@@ -8,45 +8,57 @@ import { expect, onTestFinished } from 'vitest'
 /** How long nginx leaves a server alone that refused a connection; it counts whole seconds, so up to twice as long. */
 const FAIL_TIMEOUT_MS = 1_000
 
-/** A port that nginx listens on, and those of the processes behind it. */
+/** A port of this machine, or another address as nginx writes it. */
+type Place = number | string
+
+/** What nginx listens on, and the processes behind it. */
 interface Site {
-  port: number
-  upstreams: readonly number[]
+  port: Place
+  upstreams: readonly Place[]
 }
 
-const configurationOf = ({ port, upstreams }: Site, leftOut: ReadonlySet<number>): string => `
-  upstream site_${port} {
+const addressOf = (place: Place): string => (typeof place === 'number' ? `127.0.0.1:${place}` : place)
+
+const configurationOf = ({ port, upstreams }: Site, n: number, leftOut: ReadonlySet<Place>): string => `
+  upstream site_${n} {
     least_conn;
     ${upstreams
       .map(
         (each) =>
-          `server 127.0.0.1:${each} max_fails=1 fail_timeout=${FAIL_TIMEOUT_MS / 1_000}s${leftOut.has(each) ? ' down' : ''};`,
+          `server ${addressOf(each)} max_fails=1 fail_timeout=${FAIL_TIMEOUT_MS / 1_000}s${leftOut.has(each) ? ' down' : ''};`,
       )
       .join('\n')}
     keepalive 32;
   }
   server {
-    listen 127.0.0.1:${port};
-    location / { proxy_pass http://site_${port}; }
+    listen ${addressOf(port)};
+    location / { proxy_pass http://site_${n}; }
   }`
 
 export interface Nginx {
   /** Returns its log of errors. */
   readErrors(): Promise<string>
-  /** Sends no more requests to a port, and returns once those that come are sent elsewhere; those under way go on. */
-  leaveOut(port: number): Promise<void>
-  /** Sends requests to a port again that was left out. */
-  takeIn(port: number): Promise<void>
+  /** Sends no more requests to an upstream, and returns once those that come are sent elsewhere; those under way go on. */
+  leaveOut(upstream: Place): Promise<void>
+  /** Sends requests to an upstream again that was left out. */
+  takeIn(upstream: Place): Promise<void>
 }
 
-/** nginx as infra/proxy/nginx.conf configures it, before these ports; it ends with the test. */
-export async function startNginx(sites: readonly Site[]): Promise<Nginx> {
+/**
+ * nginx as infra/proxy/nginx.conf configures it, before these ports; it ends with the test.
+ *
+ * leftOut: upstreams that are left out at first. namespace: of the network, as `ip netns` names it; default: this machine's own.
+ */
+export async function startNginx(
+  sites: readonly Site[],
+  { leftOut: absent = [], namespace }: { leftOut?: readonly Place[]; namespace?: string } = {},
+): Promise<Nginx> {
   const folder = await mkdtemp(join(tmpdir(), 'platform-nginx-'))
   const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
     (name) => `${name}_temp_path ${folder}/${name};`,
   )
   const file = join(folder, 'nginx.conf')
-  const leftOut = new Set<number>()
+  const leftOut = new Set(absent)
   const configure = () =>
     writeFile(
       file,
@@ -64,11 +76,15 @@ export async function startNginx(sites: readonly Site[]): Promise<Nginx> {
       proxy_request_buffering off;
       proxy_buffering off;
       client_max_body_size 0;
-      ${sites.map((site) => configurationOf(site, leftOut)).join('\n')}
+      ${sites.map((site, n) => configurationOf(site, n, leftOut)).join('\n')}
     }`,
     )
   await configure()
-  const child = spawn('nginx', ['-p', folder, '-c', file], { stdio: 'ignore' })
+  const args = ['-p', folder, '-c', file]
+  const child =
+    namespace === undefined
+      ? spawn('nginx', args, { stdio: 'ignore' })
+      : spawn('nsenter', [`--net=/run/netns/${namespace}`, 'nginx', ...args], { stdio: 'ignore' })
   onTestFinished(async () => {
     child.kill('SIGTERM')
     if (child.exitCode === null) await once(child, 'exit')

@@ -1,15 +1,18 @@
-import { execFile, spawnSync } from 'node:child_process'
+import { execFile, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { findMisspelled } from '@platform/runtime/config'
+import { hasMachineUsers, isInMachineNetwork } from '@platform/sandbox/machine-namespaces'
+import { findTestObstacle } from '@platform/sandbox/test-obstacle'
 import { releases } from '@platform/testing/earlier-schemas'
 import { ordinaryVariables } from '@platform/testing/ordinary-variables'
 import { createServiceDatabase, createStrangersDatabase } from '@platform/testing/service-databases'
@@ -65,6 +68,8 @@ test.each([
   [{ EDGE_INTERNAL_URL: 'https://10.0.3.7:4005', EDGE_INTERNAL_PORT: '4005' }, 'EDGE_INTERNAL_URL is not valid'],
   [{ EDGE_INTERNAL_URL: 'http://10.0.3.7:4005' }, 'EDGE_INTERNAL_URL names a port: set EDGE_INTERNAL_PORT'],
   [{ BUILD_EGRESS: 'host' }, 'BUILD_EGRESS is not valid'],
+  [{ FUNCTION_NETWORK: 'bridge' }, 'FUNCTION_NETWORK is not valid'],
+  [{ MACHINE_ADDRESSES: '10.0.0.4,node-1' }, 'MACHINE_ADDRESSES is not valid'],
   [{ BUILD_REGISTRIES: 'npm.example.net' }, 'BUILD_REGISTRIES is not valid'],
   [{ BUILD_REGISTRIES: 'https://npm.example.net/path' }, 'BUILD_REGISTRIES is not valid'],
   [{ COUNTRY_HEADER: 'a b' }, 'COUNTRY_HEADER is not valid'],
@@ -148,6 +153,42 @@ test('a folder for objects that is read-only ends the start before anything is w
   expect(await dumpDatabase(url)).toBe(before)
 })
 
+test('a process that must have a user namespace and has none ends before anything is written to the database', async (context) => {
+  if (!hasMachineUsers()) return context.skip('the users of this process are not the machine’s')
+  const { url } = await createDatabase('empty')
+  const before = await dumpDatabase(url)
+  const env = await environment({ REQUIRE_USER_NAMESPACE: 'true', DATABASE_URL: url })
+  const { code, stderr } = await callProgram(run, { words: [], env })
+  expect([code, stderr]).toEqual([
+    1,
+    expect.stringMatching(
+      /^REQUIRE_USER_NAMESPACE is true, and root of this process is root of the machine: .*containerd 2\.0/,
+    ),
+  ])
+  expect(await dumpDatabase(url)).toBe(before)
+})
+
+test.for([
+  { map: '0 100000 65536', sentence: /^The database of DATABASE_URL cannot be reached/ },
+  { map: '0 0 65536', sentence: /^REQUIRE_USER_NAMESPACE is true, and root of this process is root of the machine/ },
+])(
+  'a process that must have a user namespace and has one with the map $map gets as far as that allows',
+  async ({ map, sentence }, context) => {
+    if (process.getuid?.() !== 0 || spawnSync('unshare', ['--user', 'true']).status !== 0)
+      return context.skip('only root maps users of its choice, where it may make user namespaces')
+    const env = await environment({ REQUIRE_USER_NAMESPACE: 'true', DATABASE_URL: 'postgres://localhost:1/api' })
+    const script = 'echo made; read -r go; exec "$@"'
+    const args = ['--user', 'sh', '-c', script, 'sh', process.execPath, main.pathname]
+    const child = spawn('unshare', args, { env, stdio: ['pipe', 'pipe', 'pipe'] })
+    const stderr = text(child.stderr)
+    const ended = once(child, 'exit')
+    await once(child.stdout, 'data')
+    for (const kind of ['uid_map', 'gid_map']) writeFileSync(`/proc/${child.pid}/${kind}`, map)
+    child.stdin.end('go\n')
+    expect([await ended, await stderr]).toEqual([[1, null], expect.stringMatching(sentence)])
+  },
+)
+
 test('a full disk ends no start: it is a store that is away', async (context) => {
   const folder = mountFolder('size=4k')
   if (folder === undefined) return context.skip('this user may not mount a file system')
@@ -225,22 +266,56 @@ test('a taken port is named in a sentence, whichever it is', async () => {
 })
 
 test.each([
-  ['all', 200, 403, 404, 503],
-  ['api', 200, 403, 0, 503],
-  ['edge', 0, 0, 404, 0],
-  ['worker', 0, 0, 0, 0],
-])('the role %s answers on its own ports and no others, and is live and ready', async (role, api, s3, edge, site) => {
-  const env = await environment(withConsole)
-  start(env, role)
-  await untilStatus(`http://127.0.0.1:${env.HEALTH_PORT}/ready`, 200)
-  expect(await statusOf(`http://127.0.0.1:${env.PORT}/.well-known/jwks.json`)).toBe(api)
-  expect(await statusOf(`http://127.0.0.1:${env.S3_PORT}/`)).toBe(s3)
-  expect(await statusOf(`http://127.0.0.1:${env.EDGE_PORT}/`)).toBe(edge)
-  expect(await statusOf(`http://127.0.0.1:${env.CONSOLE_PORT}/`)).toBe(site)
-  const internal = await Promise.all(
-    ['/live', '/metrics', '/nope'].map((path) => statusOf(`http://127.0.0.1:${env.HEALTH_PORT}${path}`)),
+  ['all', 200, 403, 404, 503, ['issuer']],
+  ['api', 200, 403, 0, 503, ['issuer']],
+  ['edge', 0, 0, 404, 0, []],
+  ['worker', 0, 0, 0, 0, []],
+])(
+  'the role %s answers on its own ports and no others, is live and ready, and watches what it needs',
+  async (...row) => {
+    const [role, api, s3, edge, site, further] = row
+    const env = await environment(withConsole)
+    start(env, role)
+    await untilStatus(`http://127.0.0.1:${env.HEALTH_PORT}/ready`, 200)
+    expect(await statusOf(`http://127.0.0.1:${env.PORT}/.well-known/jwks.json`)).toBe(api)
+    expect(await statusOf(`http://127.0.0.1:${env.S3_PORT}/`)).toBe(s3)
+    expect(await statusOf(`http://127.0.0.1:${env.EDGE_PORT}/`)).toBe(edge)
+    expect(await statusOf(`http://127.0.0.1:${env.CONSOLE_PORT}/`)).toBe(site)
+    const internal = await Promise.all(
+      ['/live', '/metrics', '/nope'].map((path) => statusOf(`http://127.0.0.1:${env.HEALTH_PORT}${path}`)),
+    )
+    expect(internal).toEqual([200, 200, 404])
+    const watched = async () => {
+      const metrics = await (await fetch(`http://127.0.0.1:${env.HEALTH_PORT}/metrics`)).text()
+      return new Set(Array.from(metrics.matchAll(/^dependency_up\{dependency="(.+)"\}/gm), ([, name]) => name))
+    }
+    await expect.poll(watched).toEqual(new Set(['database', 'objects', ...further]))
+  },
+)
+
+test('an edge that FUNCTION_NETWORK would have change the network of the machine runs no Function, and says why', async (context) => {
+  const obstacle = findTestObstacle(['bwrap', 'nft', 'ip', 'nsenter', 'setpriv', 'prlimit'])
+  if (obstacle !== undefined || !isInMachineNetwork())
+    return context.skip(obstacle ?? 'the network of this process is not the machine’s')
+  const folder = mkdtempSync('/tmp/fn-')
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const { child } = start(
+    await environment({ FUNCTION_NETWORK: 'veth', FUNCTIONS_FOLDER: folder, LOG_LEVEL: 'warn' }),
+    'edge',
   )
-  expect(internal).toEqual([200, 200, 404])
+  const lines = createInterface({ input: child.stdout })
+  const said: string[] = []
+  for await (const line of lines) {
+    const { msg } = JSON.parse(line) as { msg: string }
+    if (!msg.startsWith('Functions c')) continue
+    said.push(msg)
+    break
+  }
+  expect(said).toEqual([
+    expect.stringMatching(
+      /^Functions cannot run here: .* private addresses: FUNCTION_NETWORK=veth would change the machine's own network/,
+    ),
+  ])
 })
 
 test.each(Object.keys(withConsole))('without %s there is no console', async (name) => {
