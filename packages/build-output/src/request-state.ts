@@ -20,14 +20,15 @@ export class RequestState {
   /** The last path at which nothing was found. */
   missedPath: string | undefined
   /** Shared with the copies made for trials. Starts again in `resume`. */
-  clock = new RoutingClock()
+  readonly clock: RoutingClock
   #subject: Subject | undefined
   #path = ''
   #query = ''
   #headersLength = 0
 
-  constructor(request: RouteRequest, path: string, wildcard: string) {
+  constructor(request: RouteRequest, path: string, wildcard: string, clock = new RoutingClock()) {
     this.request = request
+    this.clock = clock
     this.path = path
     this.visiblePath = path
     this.query = request.query
@@ -55,14 +56,12 @@ export class RequestState {
 
   /** Copies the state for a trial within the same routing. */
   clone(): RequestState {
-    const copy = this.resume()
-    copy.clock = this.clock
-    return copy
+    return this.resume(this.clock)
   }
 
-  /** Copies the state to route on with after a Function has run. */
-  resume(): RequestState {
-    const copy = new RequestState(this.request, this.path, this.wildcard)
+  /** Copies the state to route on with after a Function has run. clock: of a routing that the copy belongs to, else it begins one. */
+  resume(clock?: RoutingClock): RequestState {
+    const copy = new RequestState(this.request, this.path, this.wildcard, clock)
     copy.assign(this)
     return copy
   }
