@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { messageOf } from './report-tests.ts'
 
-test('what a summary says of a failure has its place in the repository, what was compared, and each cause', () => {
+test('a summary names the place of a failure in the repository, what was compared, and each cause', () => {
   const cause = {
     message: 'canceling statement',
     stack: 'Error: canceling statement\n    at /r/node_modules/p/index.js:1:1',
