@@ -12,6 +12,14 @@ const PHONE = { width: 390, height: 700 }
 /** The narrowest that WCAG 2.2 asks for (1.4.10). */
 const NARROW = { width: 320, height: 640 }
 
+/** How messages of the browser begin that the walk itself brings about. */
+const EXPECTED = [
+  // Every refusal that it looks at is a request that failed.
+  'Failed to load resource',
+  // On a busy machine it fills in a form before the browser has drawn it once.
+  'Autofocus processing was blocked because a document already has a focused element',
+]
+
 let idp: TestIdp
 beforeAll(async () => {
   idp = await startTestIdp()
@@ -73,16 +81,13 @@ describeInChromium(
       { pages: 'of passkeys and codes', walk: walkFactors },
       { pages: 'with unusual names', walk: walkNames },
     ])(
-      'axe finds nothing on pages $pages in either colour scheme, they fit 320 px even with text of 200 %, Tab reaches all of them, and the console has no complaint',
+      'axe finds nothing on pages $pages in either colour scheme, they fit 320 px even with text of 200 %, Tab reaches all of them, and the console stays empty',
       async ({ walk }) => {
         const { context, page } = await open({ viewport: DESKTOP, reducedMotion: 'reduce' })
         const flaws: Record<string, string[]> = {}
         const logged = new Set<string>()
         page.on('console', (message) => {
-          // Every refusal that the walk looks at is logged as a failed request. What is no complaint may come from the walk itself:
-          // that a field did not take the focus, for example, since the walk had set it before the page was drawn.
-          if (['error', 'warning'].includes(message.type()) && !message.text().startsWith('Failed to load resource'))
-            logged.add(message.text())
+          if (!EXPECTED.some((start) => message.text().startsWith(start))) logged.add(message.text())
         })
         await walk({
           idp,
