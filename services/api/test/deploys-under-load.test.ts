@@ -13,6 +13,11 @@ import { openEvents, openSocket } from './sticky-site.ts'
 
 const [DEPLOYS, REQUESTS] = isDrill ? [100, 50_000] : [5, 2_000]
 const REQUESTS_A_SECOND = 200
+/**
+ * Requests without an answer at a time. A Function refuses more than 200 while it starts, which is no fault of a deploy: here a busy
+ * machine may stand still for seconds. The drill has a machine of its own, and also finds a start that takes too long.
+ */
+const UNANSWERED_MAX = isDrill ? Infinity : 150
 /** Of each kind. */
 const STREAMS = 20
 const ECHO_MS = 200
@@ -179,7 +184,8 @@ test(
     const underWay = new Set<Promise<void>>()
     const startedAt = performance.now()
     const pacing = setInterval(() => {
-      for (; sentCount < ((performance.now() - startedAt) / 1_000) * REQUESTS_A_SECOND; sentCount++) {
+      const dueCount = ((performance.now() - startedAt) / 1_000) * REQUESTS_A_SECOND
+      for (; sentCount < dueCount && underWay.size < UNANSWERED_MAX; sentCount++) {
         const done = ask(sentCount).finally(() => underWay.delete(done))
         underWay.add(done)
       }
