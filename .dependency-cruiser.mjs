@@ -130,7 +130,7 @@ export default {
       from: { path: '^packages/cli/src/' },
       to: {
         path: '^packages/',
-        pathNot: ['^packages/cli/src/', '^packages/sdk/src/(index|(node|pack|sign-in|uploads)/index)\\.ts$'],
+        pathNot: ['^packages/cli/src/', '^packages/sdk/src/(index|(dotenv|node|pack|sign-in|uploads)/index)\\.ts$'],
       },
     },
     {
@@ -144,7 +144,7 @@ export default {
         pathNot: [
           '^packages/console/src/',
           '^packages/look/src/(name|slabs)\\.ts$',
-          '^packages/sdk/src/(index|(pack|sign-in|uploads)/index)\\.ts$',
+          '^packages/sdk/src/(index|(dotenv|pack|sign-in|uploads)/index)\\.ts$',
         ],
       },
     },

@@ -113,7 +113,7 @@ describe('a start that cannot work says why in one sentence', () => {
     const { code, out } = await runToEnd({ AI_PROVIDERS: file })
     expect({ code, out }).toEqual({ code: 1, out: '' })
     expect(await readFile(join(dataFolder, 'logs', 'api.log'), 'utf8')).toContain(`${file} is not right`)
-  }, 60_000)
+  })
 
   test('an unknown option', async () => {
     const { code, err } = await runToEnd({}, '--jsno')

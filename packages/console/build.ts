@@ -11,7 +11,10 @@ import { build } from 'vite'
 
 const home = import.meta.dirname
 /** Default: dist/. */
-const dist = resolve(process.argv[2] ?? join(home, 'dist'))
+const [, , folder = join(home, 'dist')] = process.argv
+// It would be emptied.
+if (folder.startsWith('-')) throw new Error(`There are no options: ${folder}`)
+const dist = resolve(folder)
 const compressible = /\.(?:html|js|css|svg)$/
 
 /** The look's tokens, font and icon, where the style sheet and the page import them from. */

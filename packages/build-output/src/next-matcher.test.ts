@@ -51,7 +51,7 @@ const limits = {
 
 test(
   'the analysis finds them at most quadratic',
-  { ...unless(hasNative ? undefined : 'recheck has no program for this machine'), timeout: 120_000 },
+  unless(hasNative ? undefined : 'recheck has no program for this machine'),
   async () => {
     const code = `import { check } from ${JSON.stringify(import.meta.resolve('recheck'))}
     const degrees = []

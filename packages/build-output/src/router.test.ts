@@ -104,30 +104,26 @@ describe('a request that routes multiply is 414, and costs no more than a limit:
   })
 })
 
-test(
-  'ten thousand patterns that are quadratic keep an edge for a second, and the request is 414',
-  { timeout: 60_000 },
-  () => {
-    const router = compileOutput({
-      version: 1,
-      kind: 'build-output',
-      routes: Array.from({ length: 10_000 }, (_, n) => ({ src: `/.*a.*b${n}` })),
-      wildcard: [],
-      site: null,
-      functions: {},
-    })
-    let looks = 0
-    const clock = vi
-      .spyOn(process, 'threadCpuUsage')
-      .mockImplementation(() => ({ user: looks++ * 60_000, system: looks * 40_000 }))
-    onTestFinished(() => clock.mockRestore())
-    expect(router.route(requestFor(long), () => false)).toMatchObject({ kind: 'status', status: 414 })
-    // One at the start, and ten that find at most a second gone; half a minute and more pass without a limit.
-    expect(looks).toBe(12)
-    clock.mockRestore()
-    expect(router.route(requestFor('/a'), () => false)).toMatchObject({ kind: 'not-found' })
-  },
-)
+test('ten thousand patterns that are quadratic keep an edge for a second, and the request is 414', () => {
+  const router = compileOutput({
+    version: 1,
+    kind: 'build-output',
+    routes: Array.from({ length: 10_000 }, (_, n) => ({ src: `/.*a.*b${n}` })),
+    wildcard: [],
+    site: null,
+    functions: {},
+  })
+  let looks = 0
+  const clock = vi
+    .spyOn(process, 'threadCpuUsage')
+    .mockImplementation(() => ({ user: looks++ * 60_000, system: looks * 40_000 }))
+  onTestFinished(() => clock.mockRestore())
+  expect(router.route(requestFor(long), () => false)).toMatchObject({ kind: 'status', status: 414 })
+  // One at the start, and ten that find at most a second gone; half a minute and more pass without a limit.
+  expect(looks).toBe(12)
+  clock.mockRestore()
+  expect(router.route(requestFor('/a'), () => false)).toMatchObject({ kind: 'not-found' })
+})
 
 test('a site’s own routes answer a request whose Function ran for longer than routing may take', () => {
   const router = compileOutput({

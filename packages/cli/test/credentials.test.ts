@@ -154,7 +154,7 @@ test('a command waits for a process that holds the sign-ins, and goes on at once
   let isOver = false
   const login = terminal.json('login').finally(() => (isOver = true))
   // It is told of the end of the holder, and looks for nothing meanwhile.
-  await vi.waitFor(() => expect(connections()).toBe(others + 1), 30_000)
+  await vi.waitFor(() => expect(connections()).toBe(others + 1), 60_000)
   expect([isOver, await readFile(terminal.credentials, 'utf8')]).toEqual([false, content])
   await holder.kill()
   expect((await login).code).toBe(8)

@@ -214,7 +214,7 @@ describe('deploy of a folder', () => {
   })
 })
 
-describe('deploy of source', { ...unless(obstacle), timeout: 120_000 }, () => {
+describe('deploy of source', unless(obstacle), () => {
   const nothingToInstall = JSON.stringify({ installCommand: '' })
   test('a build is shown line by line, and what it made is served', async () => {
     const { cwd } = await newProject({

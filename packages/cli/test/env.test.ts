@@ -1,9 +1,10 @@
 import { chmod, lstat, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { parseDotenv, writeDotenv } from '@platform/sdk/dotenv'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { newKey, newOwner, type Owner } from '../../../services/api/test/scenario.ts'
-import { parseDotenv, writeDotenv } from '../src/dotenv.ts'
+import { awkwardValues } from '../../sdk/test/awkward-values.ts'
 import { startProcess } from './cli-process.ts'
 import { signedInTerminal, type Terminal } from './terminal.ts'
 
@@ -34,107 +35,31 @@ async function newProject(
   }
 }
 
-/** Values of all kinds: what quotes, shells, line ends, Unicode and parsers of such files stumble over. */
-function awkwardValues(): string[] {
-  const pieces = [
-    '',
-    'plain',
-    ' led',
-    'trailed ',
-    '\n',
-    '\r\n',
-    '\r',
-    '\t',
-    "'",
-    '"',
-    '`',
-    '\\',
-    '\\n',
-    '$',
-    '${HOME}',
-    '$(id)',
-    '#',
-    ' # no comment',
-    '=',
-    'a=b',
-    'é',
-    '日本',
-    '👩‍👩‍👧',
-    '\u0000'.replace('\0', '\u0001'),
-    '\u001b[31m',
-    '\u2028',
-    '\uFEFF',
-    '%',
-    '!',
-    '{"a":"b"}',
-    '-----BEGIN KEY-----\nMII\n-----END KEY-----\n',
-    'export X=1',
-  ]
-  const values = pieces.flatMap((piece) => [
-    piece,
-    `${piece}${piece}`,
-    `x${piece}`,
-    `${piece}y`,
-    `'${piece}"`,
-    `"${piece}'`,
-    `\`${piece}\\`,
-  ])
-  return [...new Set(values)].slice(0, 199)
-}
+test('200 values of all kinds come back from the platform byte for byte, one of them with 64 KiB', async () => {
+  const values = [...awkwardValues(), `${'é'.repeat(32_767)}\n\n`]
+  expect([values.length, Buffer.byteLength(values.at(-1) ?? '')]).toEqual([200, 65_536])
+  const variables = values.map((value, index) => ({ key: `KEY_${index}`, value }))
+  const { cwd, applicationId } = await newProject({ '.env.local': writeDotenv(variables) })
+  const pushed = await terminal.json('env push', { cwd })
+  expect([pushed.code, pushed.document.data.created.length]).toEqual([0, 200])
+  const { body } = await server.call(
+    owner.token,
+    `GET /applications/${applicationId}/env-vars/pull?environment=preview`,
+  )
+  const inOrder = (items: { key: string; value: string }[]) => new Map(items.map(({ key, value }) => [key, value]))
+  expect(inOrder(body.items)).toEqual(inOrder(variables))
 
-test('a file of variables reads back every value byte for byte', () => {
-  const variables = awkwardValues().map((value, index) => ({ key: `KEY_${index}`, value }))
-  expect([...parseDotenv(writeDotenv(variables))].map(([key, value]) => ({ key, value }))).toEqual(variables)
+  const pulled = await terminal.json('env pull .env.pulled', { cwd })
+  expect(pulled.document.data).toEqual({
+    environment: 'preview',
+    file: join(cwd, '.env.pulled'),
+    count: 200,
+    omittedSensitive: 0,
+  })
+  expect(parseDotenv(await readFile(join(cwd, '.env.pulled'), 'utf8'))).toEqual(inOrder(variables))
+  const again = await terminal.json('env push .env.pulled', { cwd })
+  expect(again.document.data).toMatchObject({ created: [], changed: [], unchanged: 200, deleted: [] })
 })
-
-test.each([
-  ['A=1\nB=2\n', { A: '1', B: '2' }],
-  ['\uFEFFexport A=1 # said\r\n\r\n  # nothing\n  B = two words  \n', { A: '1', B: 'two words' }],
-  ['A="line\\nline" # said\nB=\'$HOME\\n\'\nC=`"\'`\nD=\n', { A: 'line\nline', B: '$HOME\\n', C: '"\'', D: '' }],
-  ['A="two\nlines"\nA=last', { A: 'last' }],
-  ['URL=http://x/#fragment\nE="\\d\\$"', { URL: 'http://x/#fragment', E: '\\d$' }],
-])('a file that others wrote is read as they mean it: %j', (text, variables) => {
-  expect(Object.fromEntries(parseDotenv(text))).toEqual(variables)
-})
-
-test.each([
-  ['A=1\nhello\n', 'Line 2: expected KEY=value'],
-  ['1A=1', 'Line 1: expected KEY=value'],
-  ['A=1\nB="open\n', 'Line 2: the value of B has no closing "'],
-  ['A="1" 2', 'Line 1: there is more behind the value of A'],
-])('a line that is not a variable is named: %j', (text, message) => {
-  expect(() => parseDotenv(text)).toThrow(message)
-})
-
-test(
-  '200 values of all kinds come back from the platform byte for byte, one of them with 64 KiB',
-  { timeout: 60_000 },
-  async () => {
-    const values = [...awkwardValues(), `${'é'.repeat(32_767)}\n\n`]
-    expect([values.length, Buffer.byteLength(values.at(-1) ?? '')]).toEqual([200, 65_536])
-    const variables = values.map((value, index) => ({ key: `KEY_${index}`, value }))
-    const { cwd, applicationId } = await newProject({ '.env.local': writeDotenv(variables) })
-    const pushed = await terminal.json('env push', { cwd })
-    expect([pushed.code, pushed.document.data.created.length]).toEqual([0, 200])
-    const { body } = await server.call(
-      owner.token,
-      `GET /applications/${applicationId}/env-vars/pull?environment=preview`,
-    )
-    const inOrder = (items: { key: string; value: string }[]) => new Map(items.map(({ key, value }) => [key, value]))
-    expect(inOrder(body.items)).toEqual(inOrder(variables))
-
-    const pulled = await terminal.json('env pull .env.pulled', { cwd })
-    expect(pulled.document.data).toEqual({
-      environment: 'preview',
-      file: join(cwd, '.env.pulled'),
-      count: 200,
-      omittedSensitive: 0,
-    })
-    expect(parseDotenv(await readFile(join(cwd, '.env.pulled'), 'utf8'))).toEqual(inOrder(variables))
-    const again = await terminal.json('env push .env.pulled', { cwd })
-    expect(again.document.data).toMatchObject({ created: [], changed: [], unchanged: 200, deleted: [] })
-  },
-)
 
 describe('env set', () => {
   test.each(['', '\n', 'two\nlines', '\'"`$\\', 'é\u2028\r\n'])(
@@ -323,28 +248,24 @@ test('an API key that holds the scopes of variables needs no other, and no --app
 })
 
 describe('env run', () => {
-  test(
-    'env run gives the command the variables of preview, ends with its exit code, and leaves no file',
-    { timeout: 30_000 },
-    async () => {
-      const { cwd, applicationId } = await newProject()
-      await server.call(owner.token, `POST /applications/${applicationId}/env-vars`, {
-        key: 'GREETING',
-        value: "it's\n$HOME",
-      })
-      const script = 'process.stdout.write(JSON.stringify(process.env.GREETING)); process.exit(42)'
-      const ended = await startProcess(terminal, ['env', 'run', '--', process.execPath, '-e', script], { cwd }).end()
-      expect(ended).toEqual({
-        code: 42,
-        signal: null,
-        stdout: JSON.stringify("it's\n$HOME"),
-        stderr: 'Running with 1 variables of preview\n',
-      })
-      expect(await readdir(cwd)).toEqual(['.platform'])
-    },
-  )
+  test('env run gives the command the variables of preview, ends with its exit code, and leaves no file', async () => {
+    const { cwd, applicationId } = await newProject()
+    await server.call(owner.token, `POST /applications/${applicationId}/env-vars`, {
+      key: 'GREETING',
+      value: "it's\n$HOME",
+    })
+    const script = 'process.stdout.write(JSON.stringify(process.env.GREETING)); process.exit(42)'
+    const ended = await startProcess(terminal, ['env', 'run', '--', process.execPath, '-e', script], { cwd }).end()
+    expect(ended).toEqual({
+      code: 42,
+      signal: null,
+      stdout: JSON.stringify("it's\n$HOME"),
+      stderr: 'Running with 1 variables of preview\n',
+    })
+    expect(await readdir(cwd)).toEqual(['.platform'])
+  })
 
-  test('env run passes a signal on, and ends as the command does', { timeout: 30_000 }, async () => {
+  test('env run passes a signal on, and ends as the command does', async () => {
     const { cwd } = await newProject()
     const script =
       "process.on('SIGTERM', () => { console.log('asked to end'); process.exit(7) }); console.log('ready'); setInterval(() => {}, 1000)"

@@ -204,7 +204,7 @@ describe('logs --follow', () => {
     }
   })
 
-  test('logs --follow of a build ends with it, and with 6 if it failed', { timeout: 30_000 }, async () => {
+  test('logs --follow of a build ends with it, and with 6 if it failed', async () => {
     const { applicationId } = await newSite()
     const schemas = await openSchemas()
     const site = await terminal.folder('site', { 'index.html': 'hello' })
@@ -232,50 +232,46 @@ describe('logs --follow', () => {
   })
 
   // The last: the clock that it moves ends the tokens of the others.
-  test(
-    'logs --follow shows each line once through a cut, a restart of the service and the end of the token',
-    { timeout: 60_000 },
-    async () => {
-      const site = await newSite()
-      const cable = await startCable(new URL(server.apiUrl))
-      onTestFinished(() => cable.close())
-      // The sign-in of a person, at the address of the cable.
-      const at = await newTerminal(server)
-      const begun = await at.json('login')
-      const { url: completeUrl, userCode } = begun.document.data as { url: string; userCode: string }
-      await approveDevice({ completeUrl, userCode }, owner.person)
-      expect((await at.json('login --resume')).code).toBe(0)
-      const baseUrl = cable.url.replace(/\/$/, '')
-      const stored = await at.readCredentials()
-      stored.profiles.default.baseUrl = stored.profiles.default.signIn.baseUrl = baseUrl
-      await writeFile(at.credentials, JSON.stringify(stored), { mode: 0o600 })
+  test('logs --follow shows each line once through a cut, a restart of the service and the end of the token', async () => {
+    const site = await newSite()
+    const cable = await startCable(new URL(server.apiUrl))
+    onTestFinished(() => cable.close())
+    // The sign-in of a person, at the address of the cable.
+    const at = await newTerminal(server)
+    const begun = await at.json('login')
+    const { url: completeUrl, userCode } = begun.document.data as { url: string; userCode: string }
+    await approveDevice({ completeUrl, userCode }, owner.person)
+    expect((await at.json('login --resume')).code).toBe(0)
+    const baseUrl = cable.url.replace(/\/$/, '')
+    const stored = await at.readCredentials()
+    stored.profiles.default.baseUrl = stored.profiles.default.signIn.baseUrl = baseUrl
+    await writeFile(at.credentials, JSON.stringify(stored), { mode: 0o600 })
 
-      await print(site, ['before 1', 'before 2'])
-      const following = follow(at, `logs --follow --app ${site.applicationId}`, { PLATFORM_API_URL: baseUrl })
-      await following.has('before 2')
-      await print(site, ['live'])
-      await following.has('"live"')
-      // The connection breaks.
-      cable.cut()
-      await print(site, ['during the cut'])
-      await cable.mend()
-      await following.has('during the cut')
-      // The service is away for a while, and the token ends meanwhile.
-      cable.cut()
-      server.clock.advance(301_000)
-      await print(site, ['during the restart 1', 'during the restart 2'])
-      await cable.mend()
-      await following.has('during the restart 2')
-      await print(site, ['after'])
-      await following.has('"after"')
-      const ended = await following.leave()
-      expect([ended.code, messagesOf(ended)]).toEqual([
-        130,
-        ['before 1', 'before 2', 'live', 'during the cut', 'during the restart 1', 'during the restart 2', 'after'],
-      ])
-      expect((await at.readCredentials()).profiles.default.signIn.refreshToken).not.toBe(
-        stored.profiles.default.signIn.refreshToken,
-      )
-    },
-  )
+    await print(site, ['before 1', 'before 2'])
+    const following = follow(at, `logs --follow --app ${site.applicationId}`, { PLATFORM_API_URL: baseUrl })
+    await following.has('before 2')
+    await print(site, ['live'])
+    await following.has('"live"')
+    // The connection breaks.
+    cable.cut()
+    await print(site, ['during the cut'])
+    await cable.mend()
+    await following.has('during the cut')
+    // The service is away for a while, and the token ends meanwhile.
+    cable.cut()
+    server.clock.advance(301_000)
+    await print(site, ['during the restart 1', 'during the restart 2'])
+    await cable.mend()
+    await following.has('during the restart 2')
+    await print(site, ['after'])
+    await following.has('"after"')
+    const ended = await following.leave()
+    expect([ended.code, messagesOf(ended)]).toEqual([
+      130,
+      ['before 1', 'before 2', 'live', 'during the cut', 'during the restart 1', 'during the restart 2', 'after'],
+    ])
+    expect((await at.readCredentials()).profiles.default.signIn.refreshToken).not.toBe(
+      stored.profiles.default.signIn.refreshToken,
+    )
+  })
 })

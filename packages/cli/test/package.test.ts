@@ -75,29 +75,25 @@ test('two builds of the same sources are equal to the byte', async () => {
 })
 
 describe('platform.mjs', () => {
-  test.each(nodes)(
-    'platform.mjs runs in an empty folder on Node $version',
-    { timeout: 30_000 },
-    async ({ version: of, program: node }) => {
-      const cwd = await terminal.folder(`empty-${of}`)
-      const program = join(cwd, 'platform.mjs')
-      const { body, status } = await server.call(null, 'GET /docs/clients/platform.mjs')
-      expect(status).toBe(200)
-      await writeFile(program, typeof body === 'string' ? body : await readFile(built.program))
-      const run = (...args: string[]) => startProgram(terminal, [node, 'platform.mjs', ...args], { cwd }).end()
-      expect(await run('--version')).toEqual({
-        code: 0,
-        signal: null,
-        stdout: `platform ${await version()}\n`,
-        stderr: '',
-      })
-      const listed = await run('orgs', 'ls', '--json')
-      expect([listed.code, JSON.parse(listed.stdout)]).toMatchObject([
-        0,
-        { status: 'ok', data: [{ id: owner.organizationId }] },
-      ])
-    },
-  )
+  test.each(nodes)('platform.mjs runs in an empty folder on Node $version', async ({ version: of, program: node }) => {
+    const cwd = await terminal.folder(`empty-${of}`)
+    const program = join(cwd, 'platform.mjs')
+    const { body, status } = await server.call(null, 'GET /docs/clients/platform.mjs')
+    expect(status).toBe(200)
+    await writeFile(program, typeof body === 'string' ? body : await readFile(built.program))
+    const run = (...args: string[]) => startProgram(terminal, [node, 'platform.mjs', ...args], { cwd }).end()
+    expect(await run('--version')).toEqual({
+      code: 0,
+      signal: null,
+      stdout: `platform ${await version()}\n`,
+      stderr: '',
+    })
+    const listed = await run('orgs', 'ls', '--json')
+    expect([listed.code, JSON.parse(listed.stdout)]).toMatchObject([
+      0,
+      { status: 'ok', data: [{ id: owner.organizationId }] },
+    ])
+  })
 
   test('platform.mjs names itself in what it says to type next, so that it can be typed', async () => {
     const cwd = await terminal.folder('next')
@@ -131,42 +127,38 @@ describe('platform.mjs', () => {
   })
 })
 
-test(
-  'npx runs the version whose address is printed, also after an upgrade, and the old address names the new one',
-  { timeout: 60_000 },
-  async () => {
-    const address = (name: string) => `${server.apiUrl}/docs/clients/${name}`
-    const first = await npx(address(built.name), 'orgs', 'ls', '--json')
-    expect([first.code, first.stderr, JSON.parse(first.stdout)]).toMatchObject([
-      0,
-      '',
-      { data: [{ id: owner.organizationId }] },
-    ])
+test('npx runs the version whose address is printed, also after an upgrade, and the old address names the new one', async () => {
+  const address = (name: string) => `${server.apiUrl}/docs/clients/${name}`
+  const first = await npx(address(built.name), 'orgs', 'ls', '--json')
+  expect([first.code, first.stderr, JSON.parse(first.stdout)]).toMatchObject([
+    0,
+    '',
+    { data: [{ id: owner.organizationId }] },
+  ])
 
-    // A later release: the same program under another version.
-    const work = await terminal.folder('release')
-    const run = promisify(execFile)
-    await run('tar', ['-xzf', join(built.folder, built.name), '-C', work])
-    const text = await readFile(join(work, 'package/platform.mjs'), 'utf8')
-    await writeFile(join(work, 'package/platform.mjs'), text.replaceAll(await version(), '99.0.0'))
-    const manifest = JSON.parse(await readFile(join(work, 'package/package.json'), 'utf8')) as object
-    await writeFile(join(work, 'package/package.json'), JSON.stringify({ ...manifest, version: '99.0.0' }))
-    await run('tar', ['-czf', join(work, 'new.tgz'), '-C', work, 'package'])
-    const sha256 = createHash('sha256')
-      .update(await readFile(join(work, 'new.tgz')))
-      .digest('hex')
-    const name = `cli-99.0.0-${sha256.slice(0, 8)}.tgz`
-    await cp(join(work, 'new.tgz'), join(clients, name))
-    await rm(join(clients, built.name))
+  // A later release: the same program under another version.
+  const work = await terminal.folder('release')
+  const run = promisify(execFile)
+  await run('tar', ['-xzf', join(built.folder, built.name), '-C', work])
+  const text = await readFile(join(work, 'package/platform.mjs'), 'utf8')
+  await writeFile(join(work, 'package/platform.mjs'), text.replaceAll(await version(), '99.0.0'))
+  const manifest = JSON.parse(await readFile(join(work, 'package/package.json'), 'utf8')) as object
+  await writeFile(join(work, 'package/package.json'), JSON.stringify({ ...manifest, version: '99.0.0' }))
+  await run('tar', ['-czf', join(work, 'new.tgz'), '-C', work, 'package'])
+  const sha256 = createHash('sha256')
+    .update(await readFile(join(work, 'new.tgz')))
+    .digest('hex')
+  const name = `cli-99.0.0-${sha256.slice(0, 8)}.tgz`
+  await cp(join(work, 'new.tgz'), join(clients, name))
+  await rm(join(clients, built.name))
 
-    const second = await npx(address(name), '--version')
-    expect([second.code, second.stdout]).toEqual([0, 'platform 99.0.0\n'])
-    const old = await server.call(null, `GET /docs/clients/${built.name}`)
-    expect([old.status, old.body.error]).toEqual([404, expect.stringContaining(address(name))])
-  },
-)
+  const second = await npx(address(name), '--version')
+  expect([second.code, second.stdout]).toEqual([0, 'platform 99.0.0\n'])
+  const old = await server.call(null, `GET /docs/clients/${built.name}`)
+  expect([old.status, old.body.error]).toEqual([404, expect.stringContaining(address(name))])
+})
 
-test('npm run platform works in the folder of whoever types it', { timeout: 30_000 }, async () => {
+test('npm run platform works in the folder of whoever types it', async () => {
   const repository = resolve(import.meta.dirname, '../../..')
   const cwd = await terminal.folder('callers', { 'index.html': 'hello' })
   const ended = await startProgram(

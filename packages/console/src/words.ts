@@ -19,6 +19,19 @@ export function bytes(value: number): string {
   return `${unit === 0 || shown >= 99.95 ? Math.round(shown) : shown.toFixed(1)} ${units[unit]}`
 }
 
+/** Such as `1.5 GiB`, in powers of 1,024, as plans count. */
+export function binaryBytes(value: number): string {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB']
+  let [shown, unit] = [value, 0]
+  while (shown >= 1_023.95 && unit < units.length - 1) [shown, unit] = [shown / 1_024, unit + 1]
+  return `${Number(shown.toFixed(unit === 0 || shown >= 99.95 ? 0 : 1))} ${units[unit]}`
+}
+
+const money = new Intl.NumberFormat('en', { style: 'currency', currency: 'USD' })
+
+/** Such as `$12.40`. micros: millionths of a US dollar. */
+export const dollars = (micros: number): string => money.format(micros / 1_000_000)
+
 /** Such as `850 ms`, `4.2 s`, `3 min 20 s`. */
 export function duration(ms: number): string {
   if (ms < 1_000) return `${ms < 9.95 ? Number(ms.toFixed(1)) : Math.round(ms)} ms`
@@ -38,6 +51,14 @@ export function ago(at: Date, now: number): string {
   if (seconds < 3_600) return relative.format(-Math.floor(seconds / 60), 'minute')
   if (seconds < 86_400) return relative.format(-Math.floor(seconds / 3_600), 'hour')
   return relative.format(-Math.floor(seconds / 86_400), 'day')
+}
+
+/** How far away something is, to the nearest minute, hour or day, such as `in 90 days`. */
+export function until(at: Date, now: number): string {
+  const minutes = (at.getTime() - now) / 60_000
+  if (minutes < 60) return relative.format(Math.max(1, Math.round(minutes)), 'minute')
+  if (minutes < 36 * 60) return relative.format(Math.round(minutes / 60), 'hour')
+  return relative.format(Math.round(minutes / 1_440), 'day')
 }
 
 const localTime = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'short' })

@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import process, { env } from 'node:process'
 import { promisify } from 'node:util'
 import type { TestProject } from 'vitest/node'
 
@@ -15,7 +16,9 @@ declare module 'vitest' {
 export default async function buildConsole(project: TestProject): Promise<() => Promise<void>> {
   const folder = await mkdtemp(join(tmpdir(), 'console-'))
   const home = join(import.meta.dirname, '..')
-  await promisify(execFile)(process.execPath, [join(home, 'build.ts'), join(folder, 'dist')], { cwd: home })
+  // With vitest's own `NODE_ENV` libraries would bring what helps their users to develop.
+  const { NODE_ENV: _, ...own } = env
+  await promisify(execFile)(process.execPath, [join(home, 'build.ts'), join(folder, 'dist')], { cwd: home, env: own })
   project.provide('consoleFolder', join(folder, 'dist'))
   return () => rm(folder, { recursive: true, force: true })
 }

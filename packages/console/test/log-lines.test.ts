@@ -124,3 +124,27 @@ test('a log of 100,000 lines takes the earlier ones page by page from the end', 
   expect(lines.size).toBe(100_000)
   expect(lines.row(77_776)).toEqual(line(77_776))
 })
+
+test('a gap stands behind the line that is named for it, adds to one that is there, and is filled from its beginning', () => {
+  const lines = newLines()
+  lines.append([...range(0, 3), ...range(20, 23)])
+  lines.addGap(10, line(2))
+  lines.addGap(7, line(2))
+  expect(textsOf(lines).slice(2, 5)).toEqual(['text 2', 'gap of 17', 'text 20'])
+  lines.append(range(3, 6))
+  expect(textsOf(lines).slice(4, 8)).toEqual(['text 4', 'text 5', 'gap of 14', 'text 20'])
+  expect(lines.numberOf(7)).toBe(21)
+  lines.append([line(23)])
+  expect(lines.lastId).toBe(line(23).id)
+})
+
+test('a log that keeps its last rows forgets the first ones, and finds the others where they are', () => {
+  const lines = newLines()
+  lines.append([...range(0, 50), line(50, 'ERROR'), ...range(51, 100)])
+  const kept = lines.lineOf(line(60))
+  lines.keepLast(55)
+  expect(textsOf(lines)).toEqual(range(45, 100).map(({ text }) => text))
+  expect([lines.first?.id, lines.errorRows, kept && lines.rowOf(kept)]).toEqual([line(45).id, [5], 15])
+  expect([lines.lineOf(line(44)), lines.lineOf({ ...line(60), id: 'other' })]).toEqual([undefined, undefined])
+  expect(lines.countSince(line(90).at)).toBe(10)
+})

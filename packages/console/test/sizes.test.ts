@@ -47,6 +47,20 @@ test.each(routes)('%s takes at most 25 kB more, with a chart or uploads 50', asy
   expect(await gzippedBytes(filesOf(more))).toBeLessThanOrEqual(heavy.has(route) ? 50_000 : 25_000)
 })
 
+test.each([
+  { list: 'requests', kB: 25 },
+  // One kilobyte more: its lines have colours and links.
+  { list: 'lines', kB: 26 },
+])(
+  'the logs take at most $kB kB more with their list of $list, which is fetched once it is shown',
+  async ({ list, kB }) => {
+    const names = ['logs', list].flatMap((part) => [...closureOf(`src/screens/logs/${part}.tsx`)])
+    const more = [...new Set(names)].filter((name) => !initial.has(name))
+    expect(more.length).toBeGreaterThan(2)
+    expect(await gzippedBytes(filesOf(more))).toBeLessThanOrEqual(kB * 1_000)
+  },
+)
+
 test('the font that a page in English needs has at most 50 kB', async () => {
   const fonts = Object.values(manifest)
     .map(({ file }) => file)

@@ -83,15 +83,18 @@ export async function look(page: Page, name: string, { isFull = false } = {}): P
   return flaws
 }
 
-/** Goes to an address as by a link of the page. */
-export const go = (page: Page, path: string): Promise<void> =>
-  page.evaluate((href) => {
+/** Goes to an address as by a link of the page, and waits until the page before it is gone: its fields may have the same names. */
+export async function go(page: Page, path: string): Promise<void> {
+  await page.evaluate((href) => {
     const link = document.createElement('a')
     link.href = href
     document.body.append(link)
     link.click()
     link.remove()
   }, path)
+  // By then the console has begun to draw or to fetch: it does so in the microtasks of the click.
+  await page.locator('main[aria-busy="false"]').waitFor()
+}
 
 /** An accessibility tree without what differs from run to run, and without the rows of a table or list that are like those before. */
 export function settled(tree: string): string {
@@ -105,6 +108,7 @@ export function settled(tree: string): string {
     .replaceAll(/[0-9a-f]{12}@example\.com/g, '<email>')
     .replaceAll(/\b\d{1,2} [A-Z][a-z]{2} \d{4}, \d\d:\d\d/g, '<time>')
     .replaceAll(/\b\d\d:\d\d:\d\d\b/g, '<time>')
+    .replaceAll(/(?<!errors )\bin \d+ (?:minute|hour|day)s?\b|\btomorrow\b/g, '<until>')
     .replaceAll(/(?<!Run )\bnow\b|\b(?:\d+ (?:second|minute|hour|day)s? ago|yesterday)\b/g, '<ago>')
   const kept: string[] = []
   let [rows, left] = [0, 0]

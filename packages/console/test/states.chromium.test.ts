@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { describeInChromium, type OpenPage } from '@platform/testkit/chromium'
 import { everyScope, type Person, type TestPlatform } from '@platform/testing/platform'
 import type { Locator, Page, Route } from 'playwright-core'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { members } from '../../../services/api/src/features/organizations/table.ts'
 import { setQuota } from '../../../services/api/src/features/products/quotas.ts'
 import { openSignedIn, startWithConsole, watch } from './console.ts'
@@ -18,6 +18,9 @@ import {
   newHome,
   removeApplication,
 } from './states.ts'
+import { logScreens } from './states-logs.ts'
+import { keyForms, keyScreens } from './states-keys.ts'
+import { variableEmpties, variableForms, variableScreens } from './states-variables.ts'
 
 /** Patience for a test that looks at many pages. */
 const LONG_MS = 300_000
@@ -41,6 +44,8 @@ describeInChromium('the screens of the console', (open) => {
     platform = await startWithConsole({ hasWorker: false })
     full = await newFull(platform)
   })
+  // All windows have one address, from which a sign-in is one of 600 requests a minute at most (A §8).
+  beforeEach(() => platform.clock.advance(60_000))
   afterAll(() => platform.close())
 
   /** A window of somebody who is signed in. */
@@ -112,6 +117,8 @@ describeInChromium('the screens of the console', (open) => {
       reads: /\/deployments\/[^/?]+$/,
       ready: (page) => main(page).getByText('The log has no lines.'),
     },
+    ...keyScreens,
+    ...variableScreens,
   ]
   const readOf = {
     log: /\/logs\?/,
@@ -139,6 +146,7 @@ describeInChromium('the screens of the console', (open) => {
       ready: contentOf[part],
       isReadOnce: part === 'log',
     })
+  screens.push(...logScreens)
 
   /** Of the API: the console's own files have names like them. */
   const isReadOf =
@@ -298,6 +306,8 @@ describeInChromium('the screens of the console', (open) => {
           ready: (page) => main(page).getByText('The deployment failed'),
         },
         { name: 'new organization', path: () => '/?new', ready: (page) => heading(page, 'A new organization') },
+        ...keyForms,
+        ...variableForms,
       ]
       for (const { name, path, ready } of shown) {
         await go(page, path(full))
@@ -371,6 +381,20 @@ describeInChromium('the screens of the console', (open) => {
         main(page).getByText('Nothing was deployed yet.'),
         main(page).getByRole('link', { name: 'Deploy something' }),
       )
+      await go(page, `${empty.path}/logs`)
+      await see('logs', main(page).getByText('Nobody has asked for anything yet.'))
+      await go(page, `${empty.path}/logs?view=lines`)
+      await see('logs lines', main(page).getByText('No Function has printed anything yet.'))
+      await go(page, `${empty.path}/keys`)
+      await see(
+        'keys',
+        main(page).getByText('No keys yet.'),
+        main(page).getByRole('link', { name: 'Create an API key' }),
+      )
+      for (const { name, path, what, way } of variableEmpties) {
+        await go(page, path(empty))
+        await see(name, what(page), way(page))
+      }
       expect(flaws).toEqual([])
       expect(faults).toEqual([])
       await context.close()
@@ -383,7 +407,7 @@ describeInChromium('the screens of the console', (open) => {
     async () => {
       const other = await newHome(platform)
       const { id: others } = await deployed(platform, other)
-      const token = full.owner.token
+      const token = await full.person.token(everyScope)
       const { body: gone } = await platform.call(token, 'POST /organizations', { name: 'Going' })
       const { body: application } = await platform.call(token, 'POST /applications', {
         name: 'Gone',
@@ -646,6 +670,7 @@ describeInChromium('the screens of the console', (open) => {
       const row = main(page).getByRole('listitem').filter({ hasText: 'API key' })
       expect(await isLeftToRight(row, ['API', 'created'])).toBe(true)
       expect(await isLeftToRight(row, ['created', 'a person'])).toBe(true)
+      await see('hostile keys', `${home.path}/keys`, markup)
       await see('hostile deployments', `${home.path}/deployments`, `Failed ${markup}`)
       await see('hostile failure', partPath(home.path, failed, 'log'), 'The deployment failed')
       await see('hostile files', partPath(home.path, id, 'files'), `${markup}/`)

@@ -19,6 +19,9 @@ import { openRequestLog } from '../../../services/api/src/features/request-logs/
 import { deploy, giveHostname } from '../../../services/api/test/deploy.ts'
 import { environmentOf } from '../../../services/api/test/deployments.ts'
 import { type Owner, servedRequest, unique } from '../../../services/api/test/scenario.ts'
+import { addKeys } from './states-keys.ts'
+import { type LogHome, newLogHome } from './states-logs.ts'
+import { addVariables } from './states-variables.ts'
 
 type Row = typeof deployments.$inferInsert
 
@@ -90,7 +93,7 @@ export const removeApplication = ({ api }: TestPlatform, id: string) =>
   api.db.delete(applications).where(eq(applications.id, id))
 
 /** As many as a busy team has in an organization, of which a list shows 100 at a time. */
-const addApplications = ({ api }: TestPlatform, { organizationId }: Owner, count: number) =>
+export const addApplications = ({ api }: TestPlatform, { organizationId }: Owner, count: number) =>
   api.db.execute(sql`
     with made as (
       insert into applications (id, organization_id, name, slug, created_at, updated_at)
@@ -210,7 +213,11 @@ export const addFunctionAt = ({ api }: TestPlatform, deploymentId: string, path:
     environment: {},
   })
 
-async function addImages({ api }: TestPlatform, { owner }: Home, deploymentId: string): Promise<void> {
+export async function addImages(
+  { api }: TestPlatform,
+  { owner }: Pick<Home, 'owner'>,
+  deploymentId: string,
+): Promise<void> {
   await api.db.insert(imageCaches).values({ deploymentId, epoch: 0 })
   await api.db.execute(sql`
     with stored as (
@@ -257,6 +264,7 @@ export interface Full extends Home {
   failed: string
   /** What production served before that. */
   before: string
+  logs: LogHome
 }
 
 export async function newFull(platform: TestPlatform): Promise<Full> {
@@ -302,13 +310,16 @@ export async function newFull(platform: TestPlatform): Promise<Full> {
     made.set(status, (await deployed(platform, home, { status, ...row })).id)
   }
   await deployed(platform, home, { status: 'FAILED', failureReason: 'Cancelled', git: git('Try another way') })
+  await addVariables(platform, home.owner)
   await addRequests(platform, home)
   await addActivities(platform, home)
+  await addKeys(platform, home)
   return {
     ...home,
     live,
     building: made.get('BUILDING') ?? '',
     failed: made.get('FAILED') ?? '',
     before: before.id,
+    logs: await newLogHome(platform, home.organization),
   }
 }

@@ -6,6 +6,7 @@ import type { TestPlatform } from '@platform/testing/platform'
 import type { Locator, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { giveCredentials, startWithConsole, watch } from './console.ts'
+import { type Hand, handOf, means } from './hands.ts'
 
 let platform: TestPlatform
 let sites: string
@@ -38,47 +39,12 @@ afterAll(async () => {
   await rm(sites, { recursive: true })
 })
 
-/** How somebody reaches and uses what is on a page. */
-interface Hand {
-  press(target: Locator): Promise<void>
-  type(target: Locator, text: string): Promise<void>
-}
-
-const mouse: Hand = {
-  press: (target) => target.click(),
-  type: async (target, text) => {
-    await target.click()
-    await target.pressSequentially(text)
-  },
-}
-
-/** Goes on by Tab until the target has the focus; fails where it is not within reach. */
-async function tabTo(page: Page, target: Locator): Promise<void> {
-  await target.waitFor()
-  for (let presses = 0; presses < 80; presses++) {
-    if (await target.evaluate((element) => element === document.activeElement)) return
-    await page.keyboard.press('Tab')
-  }
-  throw new Error(`${String(target)} is not within reach of Tab`)
-}
-
-const keyboard = (page: Page): Hand => ({
-  async press(target) {
-    await tabTo(page, target)
-    await page.keyboard.press('Enter')
-  },
-  async type(target, text) {
-    await tabTo(page, target)
-    await page.keyboard.type(text)
-  },
-})
-
 describeInChromium('the way from nothing to a page that runs, and back', (open) => {
-  test.each(['mouse', 'keyboard'] as const)('it can be gone by %s alone', async (by) => {
+  test.each(means)('it can be gone by %s alone', async (by) => {
     const person = await platform.person()
     const { context, page } = await open({ viewport: { width: 1280, height: 800 } })
     const { faults } = await watch(context, platform)
-    const hand = by === 'mouse' ? mouse : keyboard(page)
+    const hand = handOf(page, by)
     const button = (name: string | RegExp) => page.getByRole('button', { name, exact: typeof name === 'string' })
     const link = (name: string) => page.getByRole('main').getByRole('link', { name })
     /** Gives a folder to the page, as the person's own hand would: by drop, or by the button. */

@@ -25,7 +25,7 @@ async function serve({ server: certificate }: typeof PRIVATE_AUTHORITY) {
 }
 
 describe.each(DRIVERS)('in $driver', ({ mode, obstacle }) => {
-  describe('certificates', { ...unless(obstacle), timeout: 120_000 }, () => {
+  describe('certificates', unless(obstacle), () => {
     let folder: string
     let fixture: Fixture
     let company: Awaited<ReturnType<typeof serve>>
@@ -39,7 +39,7 @@ describe.each(DRIVERS)('in $driver', ({ mode, obstacle }) => {
       })
       company = await serve(PRIVATE_AUTHORITY)
       own = await serve(OTHER_AUTHORITY)
-    }, 60_000)
+    })
     afterAll(async () => {
       await fixture?.close()
       for (const each of [company, own]) each?.server.close()

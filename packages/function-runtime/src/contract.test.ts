@@ -52,9 +52,9 @@ const drivers: {
   },
 ]
 
-const patience = { timeout: 30_000, interval: 20 }
+const patience = { timeout: 60_000, interval: 20 }
 
-describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSandbox, obstacle }) => {
+describe.each(drivers)('in $driver', ({ mode, open: openSandbox, obstacle }) => {
   const fixtures: Fixture[] = []
   afterEach(async () => {
     for (const fixture of fixtures.splice(0)) await fixture.close()
@@ -506,7 +506,7 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
             before = sent
             return isStill
           },
-          { timeout: 30_000, interval: 300 },
+          { timeout: 60_000, interval: 300 },
         )
         .toBe(true)
       expect(before).toBeLessThan(8 << 20)
@@ -536,7 +536,7 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
             before = sent
             return isStill
           },
-          { timeout: 30_000, interval: 300 },
+          { timeout: 60_000, interval: 300 },
         )
         .toBe(true)
       expect(sent).toBeLessThan(8 << 20)

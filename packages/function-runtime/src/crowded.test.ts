@@ -7,7 +7,7 @@ import { afterAll, describe, expect, test } from 'vitest'
 
 const obstacle = findTestObstacle(['bwrap', 'setpriv', 'prlimit', 'unshare', 'mount']) ?? findLimitObstacle()
 
-describe('in a container with a limit of memory', { ...unless(obstacle), timeout: 120_000 }, () => {
+describe('in a container with a limit of memory', unless(obstacle), () => {
   // Short, since sockets are below it.
   const folder = mkdtempSync('/var/tmp/crowded-')
   afterAll(() => rmSync(folder, { recursive: true, force: true }))

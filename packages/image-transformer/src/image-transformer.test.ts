@@ -99,7 +99,7 @@ test.each<[string, [number, number], Pick<ImageWish, 'width' | 'height' | 'fit'>
 
 describe('an image', () => {
   const from = ['jpeg', 'png', 'webp', 'avif', 'gif'] as const
-  test.each(from)('of %s becomes each format', { timeout: 30_000 }, async (format) => {
+  test.each(from)('of %s becomes each format', async (format) => {
     const { transform } = open()
     const source = await picture(80, 40, format).toBuffer()
     expect(sniffImage(source)).toBe(format)
@@ -166,7 +166,7 @@ describe('an image', () => {
     for (const source of sources) expect(await transform(source, wish({ width: 10 }))).toEqual({ kind: 'unchanged' })
   })
 
-  test('of many pixels becomes a WebP where AVIF would take seconds', { timeout: 30_000 }, async () => {
+  test('an image of many pixels becomes a WebP where AVIF would take seconds', async () => {
     const { transform } = open()
     const source = await plain(2_100, 2_000).jpeg().toBuffer()
     const kindOf = async (partialWish: Partial<ImageWish>) =>
@@ -215,7 +215,7 @@ test.each<[string, () => Promise<Buffer> | Buffer, string]>([
   if (notLinux === undefined) expect(childCpuSeconds()).toBeLessThan(4)
 })
 
-test('one that takes too long is killed at its deadline, and the next one is made', { timeout: 30_000 }, async () => {
+test('one that takes too long is killed at its deadline, and the next one is made', async () => {
   const { transform } = open({ deadlineMs: 400, atOnce: 1 })
   // Longer than the deadline on any machine, and no encoder stops by itself.
   expect(await codeOf(transform(await slow(), wish({ format: 'avif', quality: 100 })))).toBe('too_slow')
@@ -270,7 +270,7 @@ test(
   },
 )
 
-test('two are made at a time, so many wait, and more are refused at once', { timeout: 30_000 }, async () => {
+test('two are made at a time, so many wait, and more are refused at once', async () => {
   if (notLinux === undefined) await expect.poll(childPids).toEqual([])
   const { transform, close } = open({ waitingMax: 3 })
   const source = await slow()

@@ -9,7 +9,7 @@ const MiB = 2 ** 20
 const obstacle = findTestObstacle(['bwrap', 'setpriv', 'prlimit', 'unshare', 'mount']) ?? findLimitObstacle()
 const LIMIT = 400 * MiB
 
-describe('in a container with a limit of memory', { ...unless(obstacle), timeout: 120_000 }, () => {
+describe('in a container with a limit of memory', unless(obstacle), () => {
   // Not the folder of temporary files, which may be in memory.
   const folder = mkdtempSync('/var/tmp/memory-guard-')
   afterAll(() => rmSync(folder, { recursive: true, force: true }))

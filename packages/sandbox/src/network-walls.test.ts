@@ -28,9 +28,7 @@ const CARRIERS = [
   { kind: 'veth' as const, links: 1 },
 ]
 
-const OPTIONS = { ...unless(obstacle), timeout: 120_000 }
-
-describe.each(CARRIERS)('the network of deployments, by $kind', OPTIONS, (carrier) => {
+describe.each(CARRIERS)('the network of deployments, by $kind', unless(obstacle), (carrier) => {
   const folder = mkdtempSync(join(tmpdir(), 'network-walls-'))
   let network: TestNetwork
   let made = 0
@@ -61,12 +59,12 @@ describe.each(CARRIERS)('the network of deployments, by $kind', OPTIONS, (carrie
 
   beforeAll(async () => {
     network = await openTestNetwork()
-  }, 60_000)
+  })
   afterEach(() => network.endPrograms(), 60_000)
   afterAll(async () => {
     await network?.close()
     rmSync(folder, { recursive: true, force: true })
-  }, 60_000)
+  })
 
   test('public hosts are reached, by address and by name, and no other host in any spelling', async () => {
     const { ask, dial } = await startMachine()

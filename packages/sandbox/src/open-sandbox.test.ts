@@ -19,7 +19,7 @@ const foreign = isInMachineNetwork() ? undefined : 'this network namespace is no
 const OPEN = join(import.meta.dirname, 'open-sandbox.ts')
 let made = 0
 
-describe('where something is missing', { ...unless(obstacle), timeout: 60_000 }, () => {
+describe('where something is missing', unless(obstacle), () => {
   /** The result of openSandbox on a machine that lacks a program. */
   async function openWithout(program: string, options: Omit<SandboxOptions, 'folder'>): Promise<string> {
     made += 1

@@ -15,7 +15,6 @@ import { findTestObstacle } from './test-obstacle.ts'
 const MiB = 2 ** 20
 const obstacle = findTestObstacle(['bwrap', 'setpriv', 'prlimit'])
 const LIMITS: SandboxLimits = { memoryBytes: 256 * MiB, processes: 60, openFiles: 256, tmpBytes: MiB, cpuShare: 50 }
-const OPEN_MS = 60_000
 
 const KINDS: {
   kind: string
@@ -70,14 +69,14 @@ async function finish(started: SandboxedProcess): Promise<SandboxExit & { said: 
 }
 
 for (const { kind, options, needsWalls } of KINDS)
-  describe(`with ${kind}`, { ...unless(needsWalls ? obstacle : undefined), timeout: OPEN_MS }, () => {
+  describe(`with ${kind}`, unless(needsWalls ? obstacle : undefined), () => {
     const opened = join(folder, `open-${kind.replaceAll(' ', '-')}`)
     let sandbox: Sandbox
     beforeAll(async () => {
       // A busy machine leaves nobody half a core, and takes its time to start the next command.
       sandbox = await openSandbox({ folder: opened, ...options, cpu: { share: 0.01, calmMs: 600_000 } })
-    }, OPEN_MS)
-    afterAll(() => sandbox?.close(), OPEN_MS)
+    })
+    afterAll(() => sandbox?.close())
 
     const run = async (
       code: string,
@@ -336,34 +335,30 @@ for (const { kind, options, needsWalls } of KINDS)
     })
 
     if (hasGroups)
-      test(
-        'an owner that keeps a core busy runs behind the others, its next command too',
-        { timeout: 120_000 },
-        async () => {
-          const idleOf = (owner: string): string[] =>
-            listGroups(opened)
-              .map((group) => join(group, 'cpu.idle'))
-              .filter((file) => existsSync(file) && basename(dirname(file)).endsWith(`-${owner}`))
-              .map((file) => readFileSync(file, 'utf8').trim())
-          const calm = await sandbox.start(commandOf(`setInterval(() => {}, 1000)`, { networkId: 'calm' }))
-          const busy = await sandbox.start(commandOf(`for (;;);`, { networkId: 'busy' }))
-          await expect.poll(() => idleOf('busy'), { timeout: 60_000 }).toEqual(['1'])
-          expect(idleOf('calm')).toEqual(['0'])
-          busy.kill()
-          // Among busy others it could not end.
-          expect(idleOf('busy')).toEqual(['0'])
-          await busy.exited
-          expect(idleOf('busy')).toEqual([])
-          const next = await sandbox.start(commandOf(`setInterval(() => {}, 1000)`, { networkId: 'busy' }))
-          expect(idleOf('busy')).toEqual(['1'])
-          // It has done nothing for a while.
-          await expect.poll(() => (next.allowAnswer(), idleOf('busy'))).toEqual(['0'])
-          for (const each of [calm, next]) {
-            each.kill()
-            await each.exited
-          }
-        },
-      )
+      test('an owner that keeps a core busy runs behind the others, its next command too', async () => {
+        const idleOf = (owner: string): string[] =>
+          listGroups(opened)
+            .map((group) => join(group, 'cpu.idle'))
+            .filter((file) => existsSync(file) && basename(dirname(file)).endsWith(`-${owner}`))
+            .map((file) => readFileSync(file, 'utf8').trim())
+        const calm = await sandbox.start(commandOf(`setInterval(() => {}, 1000)`, { networkId: 'calm' }))
+        const busy = await sandbox.start(commandOf(`for (;;);`, { networkId: 'busy' }))
+        await expect.poll(() => idleOf('busy'), { timeout: 60_000 }).toEqual(['1'])
+        expect(idleOf('calm')).toEqual(['0'])
+        busy.kill()
+        // Among busy others it could not end.
+        expect(idleOf('busy')).toEqual(['0'])
+        await busy.exited
+        expect(idleOf('busy')).toEqual([])
+        const next = await sandbox.start(commandOf(`setInterval(() => {}, 1000)`, { networkId: 'busy' }))
+        expect(idleOf('busy')).toEqual(['1'])
+        // It has done nothing for a while.
+        await expect.poll(() => (next.allowAnswer(), idleOf('busy'))).toEqual(['0'])
+        for (const each of [calm, next]) {
+          each.kill()
+          await each.exited
+        }
+      })
 
     test('close ends what runs, and nothing is started any more', async () => {
       made += 1

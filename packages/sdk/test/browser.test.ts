@@ -120,7 +120,7 @@ describeInChromium('a page of an allowed origin', (open) => {
     const isOurs = eq(refreshFamilies.id, refreshToken.split('.')[2] ?? '')
     await vi.waitFor(
       async () => expect(await db.$count(refreshFamilies, and(isOurs, isNotNull(refreshFamilies.revokedAt)))).toBe(1),
-      30_000,
+      60_000,
     )
     const form = { grant_type: 'refresh_token', client_id: server.publicClientId, refresh_token: refreshToken }
     const answer = await fetch(`${server.idpUrl}/oauth2/token`, { method: 'POST', body: new URLSearchParams(form) })

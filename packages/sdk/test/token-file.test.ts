@@ -121,7 +121,7 @@ test('the lock of a process that lives is waited for, however old its file is', 
   let hasTaken = false
   const taking = tokenFile(path).lock(() => Promise.resolve((hasTaken = true)))
   // It waits for the end of its connection to the holder.
-  await vi.waitFor(() => expect(connections()).toBe(others + 1), 30_000)
+  await vi.waitFor(() => expect(connections()).toBe(others + 1), 60_000)
   expect([hasTaken, await readFile(`${path}.lock`)]).toEqual([false, lock])
   await holder.kill()
   await taking

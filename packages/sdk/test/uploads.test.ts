@@ -225,7 +225,7 @@ test('the fourth part waits for one of three that are under way', async () => {
   })
   const deploying = deployArchive(platform, { deployment: { applicationId: 'a' }, archive })
   await arrived.promise
-  await vi.waitFor(() => expect(read).toBeGreaterThanOrEqual(40), 30_000)
+  await vi.waitFor(() => expect(read).toBeGreaterThanOrEqual(40), 60_000)
   expect(partsOf(requests)).toHaveLength(3)
   expect(read).toBeLessThan(45)
   const answering = setInterval(() => held.shift()?.(), 1)

@@ -43,7 +43,7 @@ async function listen(server: Server, host: string): Promise<Server> {
   return server
 }
 
-describe('the network of builds', { ...unless(obstacle), timeout: 120_000 }, () => {
+describe('the network of builds', unless(obstacle), () => {
   describe('registry', () => {
     let registry: PackageRegistry
     let other: Server
@@ -64,12 +64,12 @@ describe('the network of builds', { ...unless(obstacle), timeout: 120_000 }, () 
       })
       await listen(moving, '127.0.0.4')
       tested = openTestBuilder('registry', [registry.url, `http://127.0.0.4:${portOf(moving)}`])
-    }, 60_000)
+    })
     afterAll(async () => {
       await tested?.[Symbol.asyncDispose]()
       await registry?.close()
       for (const server of [other, moving]) server?.close()
-    }, 60_000)
+    })
 
     test('registries are reached through the proxy, and no other host, port or way', async () => {
       const [own, away] = [`127.0.0.4:${portOf(moving)}`, `127.0.0.3:${portOf(other)}`]
@@ -151,11 +151,11 @@ describe('the network of builds', { ...unless(obstacle), timeout: 120_000 }, () 
     beforeAll(async () => {
       registry = await startPackageRegistry([GREETER])
       tested = openTestBuilder('none')
-    }, 60_000)
+    })
     afterAll(async () => {
       await tested?.[Symbol.asyncDispose]()
       await registry?.close()
-    }, 60_000)
+    })
 
     test('nothing is reached but what the build itself serves', async () => {
       const { port } = new URL(registry.url)
@@ -197,11 +197,11 @@ describe('the network of builds', { ...unless(obstacle), timeout: 120_000 }, () 
     beforeAll(async () => {
       network = await openTestNetwork()
       machine = await network.startProgram(join(import.meta.dirname, 'namespace-builder.ts'), [kind])
-    }, 60_000)
+    })
     afterAll(async () => {
       await machine?.ask({ kind: 'close' })
       await network?.close()
-    }, 60_000)
+    })
 
     const dial = async (dials: Dial[]): Promise<string[]> => {
       const { output, failure } = (await machine.ask({ kind: 'build', code: dialAll(dials) })) as {

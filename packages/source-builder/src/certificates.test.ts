@@ -17,7 +17,7 @@ const fetchAll = (...urls: string[]): string => `
   for (const url of ${JSON.stringify(urls)})
     console.log('FETCHED', await fetch(url).then(({ status }) => status, ({ cause }) => cause.code))`
 
-describe('a build, where the platform trusts a private authority', { ...unless(obstacle), timeout: 120_000 }, () => {
+describe('a build, where the platform trusts a private authority', unless(obstacle), () => {
   const folder = mkdtempSync(join(tmpdir(), 'certificates-'))
   let registry: PackageRegistry
   let tested: TestBuilder
@@ -43,7 +43,7 @@ describe('a build, where the platform trusts a private authority', { ...unless(o
 
   test(
     'Node, curl and git trust it, below a program that drops variables too',
-    { ...unless(findTestObstacle(['curl', 'git'])) },
+    unless(findTestObstacle(['curl', 'git'])),
     async () => {
       const ask = `node fetch.mjs; curl -sS -o curled -w 'CURLED %{http_code}\\n' ${registry.url}/greeter; git ls-remote ${registry.url}/none.git`
       const files = shellProject(`sh ask.sh; env ${NAMES.map((name) => `-u ${name}`).join(' ')} npm run ask`, {

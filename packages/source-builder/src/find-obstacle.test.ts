@@ -12,7 +12,7 @@ const obstacle = findTestObstacle(['bwrap', 'pasta', 'nft', 'ip', 'nsenter', 'se
 const WITHOUT_WALLS =
   'Builds need bubblewrap, and it does not work here: the program bwrap is not installed. Install the package bubblewrap (apt install bubblewrap) and allow user namespaces, or upload what the build makes instead of its source'
 
-describe('why nothing can be built', { ...unless(obstacle), timeout: 60_000 }, () => {
+describe('why nothing can be built', unless(obstacle), () => {
   const folder = mkdtempSync(join(tmpdir(), 'obstacle-'))
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 

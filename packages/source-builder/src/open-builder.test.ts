@@ -37,18 +37,18 @@ const OLD_PNPM = {
   },
 }
 
-describe('builds', { ...unless(obstacle), timeout: 120_000 }, () => {
+describe('builds', unless(obstacle), () => {
   let registry: PackageRegistry
   let tested: TestBuilder
   const build: TestBuilder['build'] = (...args) => tested.build(...args)
   beforeAll(async () => {
     registry = await startPackageRegistry([GREETER, OLD_PNPM])
     tested = openTestBuilder('registry', [registry.url])
-  }, 60_000)
+  })
   afterAll(async () => {
     await tested?.[Symbol.asyncDispose]()
     await registry?.close()
-  }, 60_000)
+  })
 
   describe('package managers', () => {
     test.each(['npm', 'pnpm', 'yarn', 'berry'] as const)(

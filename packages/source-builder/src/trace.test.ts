@@ -62,7 +62,7 @@ const LINKS = {
   [`${STORE}/old@1/node_modules/shared`]: '../../shared@1/node_modules/shared',
 }
 
-describe('a trace', { ...unless(obstacle), timeout: 60_000 }, () => {
+describe('a trace', unless(obstacle), () => {
   let tested: TestBuilder
   let outcome: Awaited<ReturnType<TestBuilder['build']>>
   beforeAll(async () => {
@@ -70,7 +70,7 @@ describe('a trace', { ...unless(obstacle), timeout: 60_000 }, () => {
     const link = Object.entries(LINKS).map(([path, target]) => `ln -s ${target} ${path}`)
     // What only its user may read is traced too.
     outcome = await tested.build(shellProject([...link, 'chmod -R go= node_modules'].join(' && '), FILES))
-  }, 60_000)
+  })
   afterAll(() => tested?.[Symbol.asyncDispose](), 60_000)
 
   const trace = (entry: string, signal = new AbortController().signal) =>

@@ -45,7 +45,7 @@ export function describeInChromium(name: string, body: (open: OpenPage) => void)
     body(async (options) => {
       const context = await (browser as Browser).newContext(options)
       // It measures nothing: on a busy machine a page with a large script takes ten seconds to stand.
-      context.setDefaultTimeout(30_000)
+      context.setDefaultTimeout(60_000)
       const page = await context.newPage()
       const unanswered = new Set<Request>()
       context.on('request', (request) => unanswered.add(request))

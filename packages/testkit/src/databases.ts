@@ -11,7 +11,7 @@ export type TestDatabase = { url: string; drop: () => Promise<void> }
 
 const emptyTemplate: Template = { name: 'empty', migrate: async () => {} }
 const inUse = '55006'
-const patienceMs = 10_000
+const patienceMs = 60_000
 
 /**
  * Creates a database for one test: empty, or from a template. The first caller migrates the template; later calls clone it in

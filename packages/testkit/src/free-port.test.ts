@@ -9,7 +9,7 @@ test(
   unless(process.platform === 'linux' ? undefined : 'it is of Linux'),
   async () => {
     const ports = [await freePort(), await freePort()]
-    const more = Array.from({ length: 50 }, (_, n) => 10_000 + n)
+    const more = Array.from({ length: 50 }, (_, n) => 10_100 + n)
     const proposed = [...ports, ...more]
     const module = new URL('free-port.ts', import.meta.url).href
     const { stdout } = await promisify(execFile)(process.execPath, [

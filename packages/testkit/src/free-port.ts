@@ -1,8 +1,8 @@
 import { createServer } from 'node:net'
 import { randomInt } from 'node:crypto'
 
-/** Below Linux's ephemeral ports, so that neither outgoing connections nor servers on port 0 take one of these. */
-const [FIRST, END] = [10_000, 32_768]
+/** Above the last port that `fetch` and browsers refuse (10080), and below the ephemeral ones of Linux, which others are given. */
+const [FIRST, END] = [10_081, 32_768]
 
 const canListen = (address: { path: string } | { port: number; host: string }, isKept: boolean): Promise<boolean> =>
   new Promise((resolve) => {

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import postgres from 'postgres'
 
 const ASKED_EVERY_MS = 5
-const PATIENCE_MS = 10_000
+const PATIENCE_MS = 60_000
 
 /**
  * Makes racers provably overlap: a separate connection locks what they need, each racer starts once the one before waits for
@@ -19,7 +19,7 @@ const PATIENCE_MS = 10_000
  * racer may do other work before it waits.
  *
  * Throws an AssertionError if a racer ends without waiting: what was to make it wait is missing. Throws if a racer does not wait
- * within ten seconds: then nothing raced. Rethrows a racer's error.
+ * within a minute: then nothing raced. Rethrows a racer's error.
  */
 export async function holding<T extends readonly unknown[] | []>(
   url: string,

@@ -129,7 +129,7 @@ export const ownHeaders: ReadonlySet<string> = new Set([
 
 /** The usage event of a request, once it is stored: that may be after the answer. */
 export const usageEventOf = (platform: Pick<TestPlatform, 'api'>, requestId: string | undefined) =>
-  vi.waitUntil(() => eventOf(platform, requestId), { timeout: 30_000, interval: 20 })
+  vi.waitUntil(() => eventOf(platform, requestId), { timeout: 60_000, interval: 20 })
 
 /** The text of all `aiAsks`; characters of one to four bytes. */
 const PROMPT = 'Sag „Grüße“ 🎈'

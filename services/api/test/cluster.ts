@@ -24,7 +24,7 @@ export const POSTGRES = '10.96.0.11'
 export const API = '10.96.0.12'
 export const HEALTH_PORT = 9400
 /** How long a pod may take until it is ready, in milliseconds. */
-const READY_MS_MAX = 30_000
+const READY_MS_MAX = 120_000
 
 const EXAMPLE = resolve(import.meta.dirname, '../../../infra/kubernetes/overlays/example')
 

@@ -107,72 +107,67 @@ async function downloadSlowly(port: number, host: string, stopping: AbortSignal,
   return whole
 }
 
-test(
-  'a hundred cut-overs under load fail no request, mix no two deployments, and leave no page without its chunks',
-  { timeout: 180_000 },
-  async () => {
-    const owner = await newOwner(platform)
-    const host = await giveHostname(platform, owner.applicationId)
-    const names = ['blue', 'green'] as const
-    const deployed = new Map<string, Deployed>()
-    for (const name of names) deployed.set(name, await deploy(platform, owner, { files: filesOf(name) }))
-    const port = Number(new URL(platform.edgeUrl).port)
-    const ask = async () => {
-      const connection = new Connection(port, host)
-      const { body } = await connection.get('/')
-      connection.close()
-      return /<title>(\w+)/.exec(body)?.[1]
-    }
-    await expect.poll(ask).toBe('green')
+test('a hundred cut-overs under load fail no request, mix no two deployments, and leave no page without its chunks', async () => {
+  const owner = await newOwner(platform)
+  const host = await giveHostname(platform, owner.applicationId)
+  const names = ['blue', 'green'] as const
+  const deployed = new Map<string, Deployed>()
+  for (const name of names) deployed.set(name, await deploy(platform, owner, { files: filesOf(name) }))
+  const port = Number(new URL(platform.edgeUrl).port)
+  const ask = async () => {
+    const connection = new Connection(port, host)
+    const { body } = await connection.get('/')
+    connection.close()
+    return /<title>(\w+)/.exec(body)?.[1]
+  }
+  await expect.poll(ask).toBe('green')
 
-    const stopping = new AbortController()
-    const sums = new Set(names.map((name) => createHash('sha256').update(filmOf(name)).digest('hex')))
-    const downloads = Array.from({ length: SLOW_DOWNLOADS }, () => downloadSlowly(port, host, stopping.signal, sums))
+  const stopping = new AbortController()
+  const sums = new Set(names.map((name) => createHash('sha256').update(filmOf(name)).digest('hex')))
+  const downloads = Array.from({ length: SLOW_DOWNLOADS }, () => downloadSlowly(port, host, stopping.signal, sums))
 
-    const seen = { requests: 0, blue: 0, green: 0, strayChunks: 0 }
-    const pages = { blue: pageOf('blue'), green: pageOf('green') }
-    let live = 'green'
-    const visitAll = async () => {
-      const connection = new Connection(port, host)
-      while (seen.requests < REQUESTS) {
-        const page = await connection.get('/')
+  const seen = { requests: 0, blue: 0, green: 0, strayChunks: 0 }
+  const pages = { blue: pageOf('blue'), green: pageOf('green') }
+  let live = 'green'
+  const visitAll = async () => {
+    const connection = new Connection(port, host)
+    while (seen.requests < REQUESTS) {
+      const page = await connection.get('/')
+      seen.requests++
+      const name = page.body === pages.blue ? 'blue' : 'green'
+      if (page.status !== 200 || page.body !== pages[name])
+        throw new Error(`A page is neither of the two: ${page.status} ${page.body.slice(0, 100)}`)
+      seen[name]++
+      for (let n = 0; n < CHUNKS; n++) {
+        if (name !== live) seen.strayChunks++
+        const chunk = await connection.get(`/${chunkOf(name, n)}`)
         seen.requests++
-        const name = page.body === pages.blue ? 'blue' : 'green'
-        if (page.status !== 200 || page.body !== pages[name])
-          throw new Error(`A page is neither of the two: ${page.status} ${page.body.slice(0, 100)}`)
-        seen[name]++
-        for (let n = 0; n < CHUNKS; n++) {
-          if (name !== live) seen.strayChunks++
-          const chunk = await connection.get(`/${chunkOf(name, n)}`)
-          seen.requests++
-          if (chunk.status !== 200 || chunk.body !== `chunk ${n} of ${name}`)
-            throw new Error(`Chunk ${n} of the page ${name} was ${chunk.status} ${chunk.body.slice(0, 100)}`)
-        }
+        if (chunk.status !== 200 || chunk.body !== `chunk ${n} of ${name}`)
+          throw new Error(`Chunk ${n} of the page ${name} was ${chunk.status} ${chunk.body.slice(0, 100)}`)
       }
-      connection.close()
     }
-    const visitors = Array.from({ length: CONNECTIONS }, visitAll)
-    const watched = Promise.all(visitors)
+    connection.close()
+  }
+  const visitors = Array.from({ length: CONNECTIONS }, visitAll)
+  const watched = Promise.all(visitors)
 
-    for (let n = 1; n <= CUT_OVERS; n++) {
-      const position = (REQUESTS / (CUT_OVERS + 1)) * n
-      while (seen.requests < position) await Promise.race([sleep(2), watched])
-      const next = names[n % 2] ?? 'blue'
-      const target = deployed.get(next)
-      if (!target) throw new Error('No such deployment')
-      live = next
-      await makeCurrent(platform, target)
-      const committedAt = performance.now()
-      while ((await ask()) !== next)
-        if (performance.now() - committedAt > 5_000) throw new Error('The edge did not hear')
-    }
-    await watched
-    stopping.abort()
-    const whole = await Promise.all(downloads)
+  for (let n = 1; n <= CUT_OVERS; n++) {
+    const position = (REQUESTS / (CUT_OVERS + 1)) * n
+    while (seen.requests < position) await Promise.race([sleep(2), watched])
+    const next = names[n % 2] ?? 'blue'
+    const target = deployed.get(next)
+    if (!target) throw new Error('No such deployment')
+    live = next
+    await makeCurrent(platform, target)
+    const committedAt = performance.now()
+    while ((await ask()) !== next) if (performance.now() - committedAt > 5_000) throw new Error('The edge did not hear')
+  }
+  await watched
+  stopping.abort()
+  const whole = await Promise.all(downloads)
 
-    expect(seen.requests).toBeGreaterThanOrEqual(REQUESTS)
-    expect(Math.min(seen.blue, seen.green)).toBeGreaterThan(1_000)
-    expect(seen.strayChunks).toBeGreaterThan(0) // pages did outlive their deployment
-    expect(whole.every((count) => count > 0)).toBe(true)
-  },
-)
+  expect(seen.requests).toBeGreaterThanOrEqual(REQUESTS)
+  expect(Math.min(seen.blue, seen.green)).toBeGreaterThan(1_000)
+  expect(seen.strayChunks).toBeGreaterThan(0) // pages did outlive their deployment
+  expect(whole.every((count) => count > 0)).toBe(true)
+})

@@ -285,69 +285,65 @@ describe.concurrent('what takes its time', () => {
     expect(await outcome(db.execute(sql`select 1`))).toBe('done')
   })
 
-  test(
-    'a database that hangs for longer than anybody waits leaves the pool whole once it wakes',
-    { timeout: 90_000 },
-    async (context) => {
-      const { expect } = context
-      const scenarios = {
-        async 'transactions that could not begin, more than there are connections'() {
-          const { cable, db, works } = await openBehindCable(2, context)
+  test('a database that hangs for longer than anybody waits leaves the pool whole once it wakes', async (context) => {
+    const { expect } = context
+    const scenarios = {
+      async 'transactions that could not begin, more than there are connections'() {
+        const { cable, db, works } = await openBehindCable(2, context)
+        cable.hang()
+        const begun = Array.from({ length: 6 }, () => db.transaction((tx) => tx.execute(sql`select 1`)))
+        expect(new Set(await Promise.all(begun.map(outcome)))).toEqual(new Set(['unavailable']))
+        cable.wake()
+        return works
+      },
+      async 'two statements of a transaction at once'() {
+        const { cable, db, works } = await openBehindCable(1, context)
+        const hung = Promise.withResolvers<void>()
+        const working = db.transaction(async (tx) => {
+          await tx.execute(sql`select 1`)
           cable.hang()
-          const begun = Array.from({ length: 6 }, () => db.transaction((tx) => tx.execute(sql`select 1`)))
-          expect(new Set(await Promise.all(begun.map(outcome)))).toEqual(new Set(['unavailable']))
-          cable.wake()
-          return works
-        },
-        async 'two statements of a transaction at once'() {
-          const { cable, db, works } = await openBehindCable(1, context)
-          const hung = Promise.withResolvers<void>()
-          const working = db.transaction(async (tx) => {
-            await tx.execute(sql`select 1`)
-            cable.hang()
-            hung.resolve()
-            await Promise.all([tx.execute(sql`select 1`), tx.execute(sql`select 2`)])
-          })
-          await hung.promise
-          expect(await outcome(working)).toBe('unavailable')
-          cable.wake()
-          return works
-        },
-        async 'a commit that is not answered'() {
-          const { cable, db, works } = await openBehindCable(1, context)
-          expect(
-            await outcome(
-              db.transaction(async (tx) => {
-                await tx.execute(sql`select 1`)
-                cable.hang()
-              }),
-            ),
-          ).toBe('unavailable')
-          cable.wake()
-          return works
-        },
-        async 'a query that gave up before its connection was made'() {
-          const { cable, db, works } = await openBehindCable(1, context)
-          cable.hang()
-          cable.cut()
-          await cable.mend()
-          expect(await outcome(db.execute(sql`select 1`))).toBe('unavailable')
-          cable.wake()
-          return works
-        },
-      }
-      const ended = await Promise.all(
-        Object.entries(scenarios).map(async ([name, run]) => {
-          const works = await run()
-          await expect.poll(async () => new Set(await works())).toEqual(new Set(['done']))
-          return name
-        }),
-      )
-      expect(ended).toEqual(Object.keys(scenarios))
-    },
-  )
+          hung.resolve()
+          await Promise.all([tx.execute(sql`select 1`), tx.execute(sql`select 2`)])
+        })
+        await hung.promise
+        expect(await outcome(working)).toBe('unavailable')
+        cable.wake()
+        return works
+      },
+      async 'a commit that is not answered'() {
+        const { cable, db, works } = await openBehindCable(1, context)
+        expect(
+          await outcome(
+            db.transaction(async (tx) => {
+              await tx.execute(sql`select 1`)
+              cable.hang()
+            }),
+          ),
+        ).toBe('unavailable')
+        cable.wake()
+        return works
+      },
+      async 'a query that gave up before its connection was made'() {
+        const { cable, db, works } = await openBehindCable(1, context)
+        cable.hang()
+        cable.cut()
+        await cable.mend()
+        expect(await outcome(db.execute(sql`select 1`))).toBe('unavailable')
+        cable.wake()
+        return works
+      },
+    }
+    const ended = await Promise.all(
+      Object.entries(scenarios).map(async ([name, run]) => {
+        const works = await run()
+        await expect.poll(async () => new Set(await works())).toEqual(new Set(['done']))
+        return name
+      }),
+    )
+    expect(ended).toEqual(Object.keys(scenarios))
+  })
 
-  test('a transaction that gives its statements more time is not cut off', { timeout: 60_000 }, async (context) => {
+  test('a transaction that gives its statements more time is not cut off', async (context) => {
     const { expect } = context
     const { db } = await open(1, context)
     const working = db.transaction(async (tx) => {

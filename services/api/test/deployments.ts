@@ -112,12 +112,12 @@ export async function deploymentOf({ api }: Api, id: string): Promise<Deployment
   return one(await api.db.select().from(deployments).where(eq(deployments.id, id)))
 }
 
-/** Waits until a deployment is as asked. */
+/** Waits until a deployment is as asked. Throws with its log where patience ends. */
 export async function until(
   platform: Api,
   id: string,
   isSo: (deployment: Deployment) => boolean,
-  patienceMs = 20_000,
+  patienceMs = 240_000,
 ): Promise<Deployment> {
   for (const deadline = Date.now() + patienceMs; ; await sleep(5)) {
     const deployment = await deploymentOf(platform, id)
@@ -207,9 +207,8 @@ export async function buildSource(
   platform: Api,
   place: Pick<Owner, 'organizationId' | 'applicationId'>,
   more: NewDeployment,
-  patienceMs: number,
 ) {
   const { id } = await newDeployment(platform, place, more)
-  const ended = await until(platform, id, ({ status }) => status === 'ACTIVE' || status === 'FAILED', patienceMs)
+  const ended = await untilEnded(platform, id)
   return { ...ended, log: await logOf(platform, id), host: `${ended.label}.${platform.api.appsUrl.host}` }
 }

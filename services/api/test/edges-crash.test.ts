@@ -255,7 +255,7 @@ async function startLoad() {
   }
 }
 
-test('an edge that is killed leaves its pins to the other, which goes on answering', { timeout: 120_000 }, async () => {
+test('an edge that is killed leaves its pins to the other, which goes on answering', async () => {
   const { fell, switchStatic, look } = await startLoad()
   const fellAt = performance.now()
   fell.child.kill('SIGKILL')
@@ -265,7 +265,7 @@ test('an edge that is killed leaves its pins to the other, which goes on answeri
   expect(fell.child.signalCode).toBe('SIGKILL')
 })
 
-test('an edge that hangs loses its pins, and asks whose they are when it goes on', { timeout: 180_000 }, async () => {
+test('an edge that hangs loses its pins, and asks whose they are when it goes on', async () => {
   const { site, fell, left, pins, switchStatic, look } = await startLoad()
   const fellAt = performance.now()
   fell.child.kill('SIGSTOP')
@@ -278,7 +278,7 @@ test('an edge that hangs loses its pins, and asks whose they are when it goes on
   }
 })
 
-test('the run of a cron that a killed edge had has failed, and is made by no other', { timeout: 60_000 }, async () => {
+test('the run of a cron that a killed edge had has failed, and is made by no other', async () => {
   const owner = await newOwner(platform)
   const code = handler(`console.log('begun'); setTimeout(() => res.end(), 600_000)`)
   const archive = buildOutput({ job: code }, { crons: [{ path: '/job', schedule: '0 0 29 2 *' }] })

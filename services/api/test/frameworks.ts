@@ -193,7 +193,7 @@ export function describeFramework(
     beforeAll(async () => {
       const sources = buildsFrameworks && { BUILD_EGRESS: 'registry', BUILD_REGISTRIES: await registryUrl() }
       platform = await startPlatform({ hasWorker: true, env: { DEFAULT_PLAN: 'pro', ...sources } })
-    }, BUILD_MS)
+    })
     afterAll(() => platform.close())
 
     describe.each(waysTo(build))('%s', (_, archiveOf, isSource) => {
@@ -204,7 +204,7 @@ export function describeFramework(
         } as Site
         beforeAll(async () => {
           Object.assign(site, await deploySite(platform, await archiveOf(fixture), variables))
-        }, BUILD_MS)
+        })
         return site
       }
       body(deploy, isSource)

@@ -107,7 +107,7 @@ test(
         expect(value.length).toBeGreaterThanOrEqual(4)
         return value
       },
-      { timeout: 30_000 },
+      { timeout: 60_000 },
     )
     child.kill('SIGKILL')
     await ended
@@ -120,7 +120,7 @@ test(
         )
         expect(below.filter((each) => keys.has(each))).toEqual([])
       },
-      { timeout: 30_000 },
+      { timeout: 60_000 },
     )
 
     const next = startServiceProcess(main, env, 'edge')

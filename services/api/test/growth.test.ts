@@ -273,34 +273,29 @@ async function countRows(): Promise<Record<string, number>> {
   return Object.fromEntries(rows.map(({ name, n }) => [name, n]))
 }
 
-test(
-  'under the jobs of a worker, every bounded table has as many rows on day 366 as on day 400',
-  { timeout: 120_000 },
-  async () => {
-    const jobs = Object.values(openJobGroups(retention)).flatMap((group) => Object.values(group))
-    const flat = new Map<string, Set<number>>()
-    const most: Record<string, number> = {}
-    for (let day = 0; day < DAYS;) {
-      const last = day === 0 ? DAYS_FIRST : day + DAYS_AT_ONCE
-      const days = Array.from({ length: last - day }, (_, n) => new Date(START_MS + (day + n) * DAY_MS + 12 * HOUR_MS))
-      await liveDays(days)
-      for (const each of days.slice(-LOG_DAYS)) await logDay(each)
-      for (const [table, n] of Object.entries(await countRows())) most[table] = Math.max(most[table] ?? 0, n)
-      await ageJobs(last - day)
-      day = last
-      // Twice, since bytes go an hour after what referred to them.
-      for (const laterMs of [0, 2 * HOUR_MS]) {
-        const deps = { ...platform.api, now: () => new Date(START_MS + day * DAY_MS + laterMs) }
-        for (const run of jobs) await run(deps)
-      }
-      if (day >= FLAT_FROM)
-        for (const [table, n] of Object.entries(await countRows()))
-          flat.set(table, (flat.get(table) ?? new Set()).add(n))
+test('under the jobs of a worker, every bounded table has as many rows on day 366 as on day 400', async () => {
+  const jobs = Object.values(openJobGroups(retention)).flatMap((group) => Object.values(group))
+  const flat = new Map<string, Set<number>>()
+  const most: Record<string, number> = {}
+  for (let day = 0; day < DAYS;) {
+    const last = day === 0 ? DAYS_FIRST : day + DAYS_AT_ONCE
+    const days = Array.from({ length: last - day }, (_, n) => new Date(START_MS + (day + n) * DAY_MS + 12 * HOUR_MS))
+    await liveDays(days)
+    for (const each of days.slice(-LOG_DAYS)) await logDay(each)
+    for (const [table, n] of Object.entries(await countRows())) most[table] = Math.max(most[table] ?? 0, n)
+    await ageJobs(last - day)
+    day = last
+    // Twice, since bytes go an hour after what referred to them.
+    for (const laterMs of [0, 2 * HOUR_MS]) {
+      const deps = { ...platform.api, now: () => new Date(START_MS + day * DAY_MS + laterMs) }
+      for (const run of jobs) await run(deps)
     }
-    const changing = [...flat].filter(([, counts]) => counts.size > 1)
-    expect(Object.fromEntries(changing.map(([table, counts]) => [table, [...counts]]))).toEqual({})
-    // A table that never had a row would be flat without any job.
-    const unused = Object.keys(boundedBy).filter((table) => most[table] === 0)
-    expect(unused).toEqual([])
-  },
-)
+    if (day >= FLAT_FROM)
+      for (const [table, n] of Object.entries(await countRows())) flat.set(table, (flat.get(table) ?? new Set()).add(n))
+  }
+  const changing = [...flat].filter(([, counts]) => counts.size > 1)
+  expect(Object.fromEntries(changing.map(([table, counts]) => [table, [...counts]]))).toEqual({})
+  // A table that never had a row would be flat without any job.
+  const unused = Object.keys(boundedBy).filter((table) => most[table] === 0)
+  expect(unused).toEqual([])
+})

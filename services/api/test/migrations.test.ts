@@ -81,7 +81,6 @@ test('a migration that was noted is never changed, and a new one is noted (test/
 
 test.each(releases)(
   'from the schema of $version, filled, one call reaches the newest while that release works, and nothing of it fails',
-  { timeout: 120_000 },
   async ({ lastMigration }) => {
     const { url } = await databaseAt(lastMigration.api)
     const workload = await startWorkload(url, exceptions.api)
@@ -127,7 +126,7 @@ test('deployments of the release before are counted in their environments', asyn
   })
 })
 
-describe.each(steps)('%s', { timeout: 120_000 }, (tag, before) => {
+describe.each(steps)('%s', (tag, before) => {
   test('runs while the release before it works, and nothing of that fails', async () => {
     const { url } = await databaseAt(before)
     const workload = await startWorkload(url, exceptions.api)

@@ -8,6 +8,9 @@ import { expect, onTestFinished } from 'vitest'
 /** How long nginx leaves a server alone that refused a connection; it counts whole seconds, so up to twice as long. */
 const FAIL_TIMEOUT_MS = 1_000
 
+/** Each request takes two. With the default of 512, nginx silently cuts some of a burst, such as after a pause of the machine. */
+const CONNECTIONS_MAX = 8_192
+
 /** A port of this machine, or another address as nginx writes it. */
 type Place = number | string
 
@@ -65,7 +68,7 @@ export async function startNginx(
       `daemon off;
     pid ${folder}/nginx.pid;
     error_log ${folder}/error.log;
-    events {}
+    events { worker_connections ${CONNECTIONS_MAX}; }
     http {
       access_log off;
       ${paths.join('\n')}

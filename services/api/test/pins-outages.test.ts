@@ -31,7 +31,7 @@ async function ownerByCable() {
 const lapsed = { timeout: 12_000, interval: 100 }
 
 describe.each(['cut', 'hang'] as const)('a database whose connections %s', (fault) => {
-  test('its owner goes on to answer for a pin, after its lease too', { timeout: 60_000 }, async () => {
+  test('its owner goes on to answer for a pin, after its lease too', async () => {
     const { cable, edge, site, path, instance } = await ownerByCable()
     cable[fault]()
     expect((await site.who(path, edge)).instance).toBe(instance)
@@ -46,7 +46,7 @@ describe.each(['cut', 'hang'] as const)('a database whose connections %s', (faul
     expect((await site.who(path, edge)).instance).toBe(instance)
   })
 
-  test('whoever reaches it takes the pin, and the owner follows once it does', { timeout: 60_000 }, async () => {
+  test('whoever reaches it takes the pin, and the owner follows once it does', async () => {
     const { cable, edge, site, path, instance } = await ownerByCable()
     cable[fault]()
     await expect.poll(() => edge.api.membership.term(), lapsed).toBeUndefined()

@@ -44,18 +44,18 @@ describe('edges behind nginx in a cluster', { ...unless(await findPodObstacle(['
   const folder = mkdtempSync(join(tmpdir(), 'rolls-'))
   beforeAll(async () => {
     plane = await openControlPlane()
-  }, TIMEOUT)
+  })
   afterAll(async () => {
     await plane?.close()
     rmSync(folder, { recursive: true, force: true })
-  }, TIMEOUT)
+  })
 
   test('two pods replaced one by one fail no request of a Function, and pinned visitors keep their process until it ends', async () => {
     const { cluster, api } = plane
     const builds = startBuildWorker(api)
     onTestFinished(() => builds.stop())
     const archive = buildOutput({ index: SITE }, { routes: [{ src: '/.*', dest: '/' }] })
-    const { id: deploymentId, status, log, host } = await buildSource(plane, plane, { archive }, TIMEOUT)
+    const { id: deploymentId, status, log, host } = await buildSource(plane, plane, { archive })
     expect(status, log).toBe('ACTIVE')
 
     const startEdge = async (): Promise<RunningPod> => {

@@ -231,6 +231,7 @@ create table api_keys (
   environment_id uuid,
   expires_at timestamp(3) with time zone,
   id uuid not null,
+  last_used_at timestamp(3) with time zone,
   name character varying(255) not null,
   scopes text[] not null,
   secret_hash bytea not null,

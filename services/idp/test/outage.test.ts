@@ -71,7 +71,7 @@ test('with the database away everything that needs it is JSON 503, nothing redir
   expect((await browser.visit(`${idp.url}/`)).status).toBe(200)
 })
 
-test('a database that hangs is answered for within 30 s, by 503 too (D66)', { timeout: 60_000 }, async () => {
+test('a database that hangs is answered for within 30 s, by 503 too (D66)', async () => {
   const tokens = await idp.tokens(client, ana)
   const userinfo = () => idp.send('GET /oauth2/userinfo', undefined, { authorization: `Bearer ${tokens.access_token}` })
   expect((await userinfo()).status).toBe(200)

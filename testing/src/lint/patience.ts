@@ -1,7 +1,7 @@
 import { type Call, nameOf, type Node, type RuleContext } from './syntax.ts'
 
 /** Of `expect.poll` in every package; see `settings` of packages/test-runner. */
-const PATIENCE_MS = 30_000
+const PATIENCE_MS = 60_000
 
 /** By the function: whether it has the project's patience without being told. */
 const waits: Readonly<Record<string, boolean>> = { 'expect.poll': true, 'vi.waitFor': false, 'vi.waitUntil': false }

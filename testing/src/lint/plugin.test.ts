@@ -23,12 +23,12 @@ const snippets: Record<string, [code: string, rules: string[]]> = {
   'a clock outside expect': ['const end = performance.now(); expect(start).toBe(0); console.log(end)', []],
   'an impatient poll': ['await expect.poll(() => start, { timeout: 5_000 }).toBe(1)', [impatient]],
   'a poll with the project’s patience': ['await expect.poll(() => start).toBe(1)', []],
-  'a poll with more patience': ['await expect.poll(() => start, { timeout: 30_000, interval: 5 }).toBe(1)', []],
+  'a poll with more patience': ['await expect.poll(() => start, { timeout: 60_000, interval: 5 }).toBe(1)', []],
   'a waitFor with the default of vitest': ['await vi.waitFor(() => expect(start).toBe(1))', [impatient]],
   'a waitFor with an interval alone': ['await vi.waitFor(() => start, { interval: 20 })', [impatient]],
   'an impatient waitFor': ['await vi.waitFor(() => start, 4_000)', [impatient]],
-  'an impatient waitUntil': ['await vi.waitUntil(() => start, { timeout: 29_999 })', [impatient]],
-  'a patient waitUntil': ['await vi.waitUntil(() => start, { timeout: 30_000 })', []],
+  'an impatient waitUntil': ['await vi.waitUntil(() => start, { timeout: 59_999 })', [impatient]],
+  'a patient waitUntil': ['await vi.waitUntil(() => start, { timeout: 60_000 })', []],
 }
 
 /** By what a program of infra does: the same. */

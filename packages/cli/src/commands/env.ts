@@ -15,8 +15,8 @@ import {
   updateApplicationVariable,
   updateOrganizationVariable,
 } from '@platform/sdk'
+import { DotenvError, parseDotenv, problemOfKey, problemOfValue, writeDotenv } from '@platform/sdk/dotenv'
 import type { Context, EnvironmentSlug } from '../context.ts'
-import { DotenvError, parseDotenv, writeDotenv } from '../dotenv.ts'
 import { CommandFailure, type Outcome, refuse, goOn } from '../outcome.ts'
 import { type Place, reachPlace, unlessMissing } from '../places.ts'
 import { readStdin } from '../stdin.ts'
@@ -30,8 +30,6 @@ interface Of {
   layer?: LayerName | undefined
 }
 
-const KEY = /^[A-Za-z_]\w{0,254}$/
-const VALUE_BYTES_MAX = 65_536
 const FILE = '.env.local'
 /** The first line of what `pull` writes. */
 const MARK = '# Written by `platform env pull`:'
@@ -48,17 +46,13 @@ interface Layer {
 }
 
 function checkKey(key: string): string {
-  if (!KEY.test(key))
-    refuse(`"${key}" is not a variable's name: expected letters, digits and "_", at most 255, with no digit first`)
-  if (key.startsWith('PLATFORM_')) refuse(`${key} is reserved: names that begin with PLATFORM_ are the platform's`)
-  return key
+  const problem = problemOfKey(key)
+  return problem === undefined ? key : refuse(problem)
 }
 
 function checkValue(key: string, value: string): string {
-  const bytes = Buffer.byteLength(value)
-  if (bytes > VALUE_BYTES_MAX) refuse(`The value of ${key} has ${bytes} bytes: expected ${VALUE_BYTES_MAX} at most`)
-  if (value.includes('\0')) refuse(`The value of ${key} holds a NUL, which no variable can`)
-  return value
+  const problem = problemOfValue(key, value)
+  return problem === undefined ? value : refuse(problem)
 }
 
 /** The layer that the flags name. */

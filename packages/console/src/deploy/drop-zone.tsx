@@ -2,6 +2,7 @@ import { FileArchive, FolderOpen, Sparkles } from 'lucide-preact'
 import { useLocation } from 'preact-iso'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { useQueryClient } from '@tanstack/preact-query'
+import { appWords, didAs } from '../command/terminal.ts'
 import { Button } from '../parts/button.tsx'
 import { controlClass } from '../parts/field.tsx'
 import { Failure, Wrong } from '../parts/notice.tsx'
@@ -64,6 +65,7 @@ export function DropZone() {
   const send = async (plan: Plan): Promise<void> => {
     const id = await startSending(platform, { plan, applicationId: application.id, path: home, environment })
     if (id === undefined) return
+    didAs({ words: ['deploy', ...appWords(application), ...(environment === 'preview' ? ['--preview'] : [])] })
     void cache.invalidateQueries({ queryKey: ofApplication(application.id) })
     const show = (): void => route(`${home}/deployments/${id}`)
     if (isHere.current) show()

@@ -18,7 +18,7 @@ export interface LogGap {
   id: string
 }
 
-export type LogRow = LogLine | LogGap
+export type LogRow<Line extends LogLine = LogLine> = Line | LogGap
 
 export const isGap = (row: LogRow): row is LogGap => 'gap' in row
 
@@ -31,12 +31,12 @@ const compare = (one: LogRow, other: LogRow): number =>
  *
  * Rows are counted from 0. A line's number is counted from 1 and includes the lines that a gap before it stands for.
  */
-export class LogLines {
-  #rows: LogRow[] = []
+export class LogLines<Line extends LogLine = LogLine> {
+  #rows: LogRow<Line>[] = []
   #errorRows: number[] = []
   /** Of each gap, its row and by how much numbers behind it are ahead of rows. */
   #gaps: { row: number; ahead: number }[] = []
-  #last: LogLine | undefined
+  #last: Line | undefined
   #arrangement = 0
   #isRaising = false
   readonly #version = signal(0)
@@ -77,8 +77,27 @@ export class LogLines {
     return this.#last?.at
   }
 
-  row(index: number): LogRow | undefined {
+  /** The first line. */
+  get first(): Line | undefined {
+    return this.#rows.find((row): row is Line => !isGap(row))
+  }
+
+  row(index: number): LogRow<Line> | undefined {
     return this.#rows[index]
+  }
+
+  /** How many lines there are at a time or later. */
+  countSince(at: string): number {
+    let count = 0
+    for (let index = this.#placeOf({ at, id: '', gap: 0 }); index < this.#rows.length; index++)
+      if (!isGap(this.#rows[index] as LogRow)) count++
+    return count
+  }
+
+  /** The line with an id and time; undefined if it is not here. */
+  lineOf(place: Pick<LogLine, 'at' | 'id'>): Line | undefined {
+    const row = this.#rows[this.#placeOf({ ...place, gap: 0 })]
+    return row && !isGap(row) && row.id === place.id && row.at === place.at ? row : undefined
   }
 
   /** The row that a line or gap has now. */
@@ -101,8 +120,8 @@ export class LogLines {
     return row && number < this.numberOf(index) + (isGap(row) ? row.gap : 1) ? index : undefined
   }
 
-  append(lines: readonly LogLine[]): void {
-    const late: LogLine[] = []
+  append(lines: readonly Line[]): void {
+    const late: Line[] = []
     const before = this.#rows.length
     for (const line of lines) {
       if (!this.#last || compare(line, this.#last) > 0) this.#push(line)
@@ -112,15 +131,19 @@ export class LogLines {
     if (this.#rows.length > before) this.#raise()
   }
 
-  /** Says that lines behind the last one were left out. Lines that come after all are taken off the count. */
-  addGap(count: number): void {
+  /**
+   * Says that lines behind the last one, or behind another, were left out. Lines that come after all are taken off the count. after: a line
+   * that is here.
+   */
+  addGap(count: number, after: Pick<LogLine, 'at' | 'id'> | undefined = this.#last): void {
     if (count < 1) return
-    const last = this.#rows.at(-1)
-    if (last && isGap(last)) {
-      this.#rows.pop()
-      this.#gaps.pop()
-      this.#pushGap({ ...last, gap: last.gap + count })
-    } else this.#pushGap({ gap: count, at: this.lastAt ?? '', id: this.lastId ?? '' })
+    const { at, id } = after ?? { at: '', id: '' }
+    const from = after ? this.#placeOf({ at, id, gap: 0 }) + 1 : 0
+    const known = this.#rows[from]
+    const knownCount = known && isGap(known) ? known.gap : 0
+    const behind = this.#rows.slice(knownCount > 0 ? from + 1 : from)
+    this.#rebuildFrom(from, [{ gap: knownCount + count, at, id }, ...behind])
+    if (behind.length > 0) this.#arrangement++
     this.#raise()
   }
 
@@ -129,12 +152,20 @@ export class LogLines {
     return firstIndex(this.#rows.length, (at) => compare(this.#rows[at] as LogRow, row) >= 0)
   }
 
-  #holds(line: LogLine): boolean {
+  /** Forgets the first rows beyond a number of rows. */
+  keepLast(sizeMax: number): void {
+    if (this.#rows.length <= sizeMax) return
+    this.#rebuildFrom(0, this.#rows.slice(-sizeMax))
+    this.#arrangement++
+    this.#raise()
+  }
+
+  #holds(line: Line): boolean {
     const found = this.#rows[this.#placeOf(line)]
     return found !== undefined && !isGap(found) && compare(found, line) === 0
   }
 
-  #push(line: LogLine): void {
+  #push(line: Line): void {
     if (line.level === 'ERROR') this.#errorRows.push(this.#rows.length)
     this.#rows.push(line)
     this.#last = line
@@ -146,16 +177,25 @@ export class LogLines {
   }
 
   /** late: lines that the log does not hold and that do not all belong behind its last one; may have doubles among them. */
-  #merge(late: LogLine[]): void {
-    const merged = mergeRows(this.#rows, late.sort(compare))
-    this.#rows = []
-    this.#errorRows = []
-    this.#gaps = []
-    for (const row of merged) {
+  #merge(late: Line[]): void {
+    late.sort(compare)
+    let from = this.#placeOf(late[0] as Line)
+    const before = this.#rows[from - 1]
+    // The first late line may be one of those that a gap before it stands for.
+    if (before && isGap(before)) from--
+    this.#rebuildFrom(from, mergeRows(this.#rows.slice(from), late))
+    this.#arrangement++
+  }
+
+  /** Puts other rows in the place of a row and all behind it. */
+  #rebuildFrom(from: number, rows: readonly LogRow<Line>[]): void {
+    this.#rows.length = from
+    this.#errorRows.length = firstIndex(this.#errorRows.length, (at) => (this.#errorRows[at] as number) >= from)
+    this.#gaps.length = firstIndex(this.#gaps.length, (at) => (this.#gaps[at]?.row ?? 0) >= from)
+    for (const row of rows) {
       if (isGap(row)) this.#pushGap(row)
       else this.#push(row)
     }
-    this.#arrangement++
   }
 
   #raise(): void {
@@ -172,13 +212,13 @@ export class LogLines {
  * Both lists are in order. A late line between a gap and the row behind it is one of those that were left out there; gaps are filled
  * from their beginnings, so the rest of the gap comes behind the line.
  */
-function mergeRows(rows: readonly LogRow[], late: readonly LogLine[]): LogRow[] {
-  const merged: LogRow[] = []
+function mergeRows<Line extends LogLine>(rows: readonly LogRow<Line>[], late: readonly Line[]): LogRow<Line>[] {
+  const merged: LogRow<Line>[] = []
   let next = 0
   let gap: LogGap | undefined
   const takeLateBefore = (end: number): void => {
     for (; next < end; next++) {
-      const line = late[next] as LogLine
+      const line = late[next] as Line
       const last = merged.at(-1)
       if (last && compare(last, line) === 0) continue
       merged.push(line)
@@ -187,7 +227,7 @@ function mergeRows(rows: readonly LogRow[], late: readonly LogLine[]): LogRow[] 
     if (gap && gap.gap > 0) merged.push(gap)
   }
   for (const row of rows) {
-    takeLateBefore(firstIndex(late.length, (at) => compare(late[at] as LogLine, row) > 0))
+    takeLateBefore(next === late.length ? next : firstIndex(late.length, (at) => compare(late[at] as Line, row) > 0))
     gap = isGap(row) ? row : undefined
     if (!isGap(row)) merged.push(row)
   }

@@ -1,12 +1,19 @@
 import { ArrowDownToLine, ChevronDown, ChevronUp, CircleAlert, FileText, Search } from 'lucide-preact'
 import type { RefObject } from 'preact'
 import { Button } from '../parts/button.tsx'
+import type { LogLine } from './lines.ts'
 import { saveText } from './save-text.ts'
 import type { LogViewing } from './viewing.ts'
 
 const icon = { size: 16, strokeWidth: 1.5, 'aria-hidden': 'true' } as const
 
-function FindField({ viewing, field }: { viewing: LogViewing; field: RefObject<HTMLInputElement> }) {
+function FindField<Line extends LogLine>({
+  viewing,
+  field,
+}: {
+  viewing: LogViewing<Line>
+  field: RefObject<HTMLInputElement>
+}) {
   const onKeyDown = (event: KeyboardEvent & { currentTarget: HTMLInputElement }): void => {
     if (event.key === 'Enter') {
       event.preventDefault()
@@ -18,15 +25,16 @@ function FindField({ viewing, field }: { viewing: LogViewing; field: RefObject<H
       viewing.find('')
     }
   }
+  const words = viewing.noun === 'line' ? 'Find in the log' : `Find in these ${viewing.noun}s`
   return (
     <label class="relative flex min-w-[min(12rem,100%)] grow basis-48 items-center sm:max-w-80">
-      <span class="sr-only">Find in the log</span>
+      <span class="sr-only">{words}</span>
       <Search {...icon} class="pointer-events-none absolute start-2.5 text-soft" />
       <input
         ref={field}
         type="search"
         maxLength={200}
-        placeholder="Find in the log"
+        placeholder={words}
         autocomplete="off"
         spellcheck={false}
         class="h-8 w-full rounded-control border border-edge bg-surface ps-8 pe-2 text-body text-ink placeholder:text-faint pointer-coarse:h-11 pointer-coarse:text-field"
@@ -38,19 +46,19 @@ function FindField({ viewing, field }: { viewing: LogViewing; field: RefObject<H
 }
 
 /** Finding, following and saving, above the lines of a log. isLive: whether more lines may come. */
-export function LogBar({
+export function LogBar<Line extends LogLine>({
   viewing,
   field,
   isLive,
   fileName,
 }: {
-  viewing: LogViewing
+  viewing: LogViewing<Line>
   field: RefObject<HTMLInputElement>
   isLive: boolean
   fileName: string
 }) {
   const { lines, place, search } = viewing
-  const noMatch = search.rows.length > 0 ? undefined : 'No line matches'
+  const noMatch = search.rows.length > 0 ? undefined : `No ${viewing.noun} matches`
   const noError = lines.errorRows.length > 0 ? undefined : isLive ? 'No error so far' : 'The log has no errors'
   return (
     <div class="sticky top-0 z-10 flex flex-wrap items-center gap-2 rounded-t-control border-b border-line bg-surface p-2">
@@ -84,7 +92,7 @@ export function LogBar({
           </Button>
         )}
         <Button
-          reason={place.size > 0 ? undefined : 'There are no lines to save'}
+          reason={place.size > 0 ? undefined : `There are no ${viewing.noun}s to save`}
           onClick={() => void saveText(lines, fileName)}
         >
           <FileText {...icon} />

@@ -1,13 +1,16 @@
 import { ArrowDown } from 'lucide-preact'
-import type { RefObject } from 'preact'
+import type { ComponentType, RefObject } from 'preact'
+import { lazy } from 'preact-iso'
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { number as figure } from '../words.ts'
 import { LogBar } from './log-bar.tsx'
-import type { LogLines } from './lines.ts'
-import { END_PX } from './place.ts'
-import { Row } from './row.tsx'
+import type { LogLine, LogLines } from './lines.ts'
+import { type Older, OlderBar } from './older.tsx'
+import { END_PX, type LogPlace } from './place.ts'
+import type { RowProps } from './row.tsx'
 import { LogViewing } from './viewing.ts'
-import { WholeLine } from './whole-line.tsx'
+
+const WholeLine = lazy(async () => (await import('./whole-line.tsx')).WholeLine)
 
 /** Elements that all rows together may take; the page around them has the rest of 2,000. */
 const ELEMENTS_MAX = 1_400
@@ -26,21 +29,33 @@ function useFrameRender(): () => void {
   }, [])
 }
 
-function useViewing(lines: LogLines, isLive: boolean): LogViewing {
+function useViewing<Line extends LogLine>({
+  lines,
+  isLive,
+  noun,
+  isNumbered,
+  opensAtEnd = isLive,
+  named,
+}: LogViewProps<Line>): LogViewing<Line> {
   const render = useFrameRender()
-  const viewing = useMemo(() => new LogViewing(lines, { isFollowing: isLive, onChange: render }), [lines])
+  const viewing = useMemo(
+    () => new LogViewing(lines, { isFollowing: opensAtEnd, ...(noun && { noun }), onChange: render }),
+    [lines],
+  )
   useEffect(() => () => viewing.close(), [viewing])
+  useEffect(() => viewing.showLine(named), [viewing, named?.id])
   useEffect(() => {
+    if (!isNumbered) return
     const showHash = (): void => viewing.showHash(location.hash)
     showHash()
     addEventListener('hashchange', showHash)
     return () => removeEventListener('hashchange', showHash)
-  }, [viewing])
+  }, [viewing, isNumbered])
   return viewing
 }
 
 /** Tells the viewing how high the region is, in pixels, and how high a row is with the reader's own size of text. */
-function useHeights(viewing: LogViewing, region: RefObject<HTMLElement>): void {
+function useHeights<Line extends LogLine>(viewing: LogViewing<Line>, region: RefObject<HTMLElement>): void {
   useLayoutEffect(() => {
     const element = region.current as HTMLElement
     const measure = (): void =>
@@ -53,7 +68,7 @@ function useHeights(viewing: LogViewing, region: RefObject<HTMLElement>): void {
 }
 
 /** Puts the region where the viewing says, and keeps the focus when the row that had it is gone. */
-function useScroll(viewing: LogViewing, region: RefObject<HTMLElement>): void {
+function useScroll<Line extends LogLine>(viewing: LogViewing<Line>, region: RefObject<HTMLElement>): void {
   const hadFocus = region.current?.contains(document.activeElement) ?? false
   useLayoutEffect(() => {
     const element = region.current as HTMLElement
@@ -70,7 +85,15 @@ function useScroll(viewing: LogViewing, region: RefObject<HTMLElement>): void {
   })
 }
 
-function Rows({ viewing }: { viewing: LogViewing }) {
+function Rows<Line extends LogLine>({
+  viewing,
+  RowOf,
+  isFitted,
+}: {
+  viewing: LogViewing<Line>
+  isFitted: boolean
+  RowOf: ComponentType<RowProps<Line>>
+}) {
   const { lines, place, search } = viewing
   const spacer = useRef<HTMLDivElement>(null)
   const block = useRef<HTMLDivElement>(null)
@@ -89,14 +112,14 @@ function Rows({ viewing }: { viewing: LogViewing }) {
     if (!row) break
     const number = lines.numberOf(index)
     rows.push(
-      <Row
+      <RowOf
         key={index}
         viewing={viewing}
         row={row}
         number={number}
         pattern={search.pattern}
         isCurrent={viewing.current === index}
-        isMarked={viewing.marked === number}
+        isMarked={viewing.marked === row}
         digits={digits}
         elementsMax={elementsMax}
       />,
@@ -104,7 +127,11 @@ function Rows({ viewing }: { viewing: LogViewing }) {
   }
   return (
     <div ref={spacer} class="relative" style={{ height: `${place.size * place.rowHeight}px` }}>
-      <div ref={block} class="absolute w-max min-w-full" style={{ top: `${first * place.rowHeight}px` }}>
+      <div
+        ref={block}
+        class={`absolute min-w-full ${isFitted ? 'w-full' : 'w-max'}`}
+        style={{ top: `${first * place.rowHeight}px` }}
+      >
         {rows}
       </div>
     </div>
@@ -112,7 +139,7 @@ function Rows({ viewing }: { viewing: LogViewing }) {
 }
 
 /** Says how many lines came while the place is held, and leads to them. */
-function Pill({ viewing: { place }, onPress }: { viewing: LogViewing; onPress: () => void }) {
+function Pill({ place, onPress }: { place: LogPlace; onPress: () => void }) {
   if (place.newRows === 0 && !place.isHeld) return null
   return (
     <button
@@ -126,26 +153,46 @@ function Pill({ viewing: { place }, onPress }: { viewing: LogViewing; onPress: (
   )
 }
 
-/**
- * The lines of a log, of which only those in view are in the page, with a field to find text in all of them.
- *
- * isLive: whether more lines may come; if so, the view opens at the end and follows it. An address with `#L123` opens at that line.
- * label: what is shown, such as `Build log`. fileName: of the text file that it can be saved as. Another log wants another key.
- */
-export function LogView({
-  lines,
-  isLive,
-  label,
-  fileName,
-}: {
-  lines: LogLines
+interface LogViewProps<Line extends LogLine> {
+  lines: LogLines<Line>
+  /** Whether more lines may come; if so, the view opens at the end and follows it. */
   isLive: boolean
+  /** What is shown, such as `Build log`. */
   label: string
+  /** Of the text file that it can be saved as. */
   fileName: string
-}) {
+  /** What a line is called; `line` if nothing is said. */
+  noun?: string
+  /** Draws a row. */
+  row: ComponentType<RowProps<Line>>
+  /** Whether the address names a line by its number, as `#L123`. */
+  isNumbered?: boolean
+  /** Whether it opens at the end; by default if it is live. */
+  opensAtEnd?: boolean
+  /** A line to open at, if it is there or comes. */
+  named?: Pick<LogLine, 'at' | 'id'> | undefined
+  /** How lines before the first one come. */
+  older?: Older | undefined
+  /** What is said where there is no line. */
+  emptyText?: string | undefined
+  /** Whether rows are as wide as the region; otherwise each is as wide as its text. */
+  isFitted?: boolean
+  /** The height of rows is the height of a line of the region's text. */
+  rowHeightClass?: string
+}
+
+/** From how many rows below the upper edge older lines are asked for. */
+const OLDER_ROWS = 4
+
+/**
+ * Shows a log, with a field to find text in all of its lines. The page has only those that are in view. Another log wants another key.
+ */
+export function LogView<Line extends LogLine = LogLine>(props: LogViewProps<Line>) {
+  const { lines, isLive, label, fileName, noun = 'line', older, emptyText } = props
+  const { isFitted = false, rowHeightClass = '' } = props
   const region = useRef<HTMLDivElement>(null)
   const field = useRef<HTMLInputElement>(null)
-  const viewing = useViewing(lines, isLive)
+  const viewing = useViewing(props)
   useHeights(viewing, region)
   useScroll(viewing, region)
   const findByKey = (event: KeyboardEvent): void => {
@@ -157,6 +204,7 @@ export function LogView({
   return (
     <div class="rounded-control border border-line bg-surface" onKeyDown={findByKey}>
       <LogBar viewing={viewing} field={field} isLive={isLive} fileName={fileName} />
+      {older && <OlderBar older={older} size={lines.size} noun={noun} />}
       <div class="relative">
         <div
           ref={region}
@@ -164,22 +212,26 @@ export function LogView({
           aria-label={label}
           tabIndex={0}
           dir="ltr"
-          class={`${isLive ? 'h-[60vh] min-h-60' : 'max-h-[max(60vh,15rem)]'} overflow-auto rounded-b-control bg-sunken font-mono text-table [overflow-anchor:none] [tab-size:4]`}
-          onScroll={({ currentTarget: { scrollTop, scrollHeight, clientHeight } }) =>
+          class={`${isLive ? 'h-[60vh] min-h-60' : 'max-h-[max(60vh,15rem)]'} overflow-auto rounded-b-control bg-sunken font-mono text-table ${rowHeightClass} [overflow-anchor:none] [tab-size:4]`}
+          onScroll={({ currentTarget: { scrollTop, scrollHeight, clientHeight } }) => {
+            const isUp = scrollTop < viewing.place.top
             viewing.scrollTo(scrollTop, scrollTop + clientHeight >= scrollHeight - END_PX)
-          }
+            if (isUp && scrollTop < OLDER_ROWS * viewing.place.rowHeight) older?.load?.()
+          }}
           onWheel={({ deltaX, deltaY }) => {
             if (-deltaY > Math.abs(deltaX)) viewing.hold()
           }}
         >
           {viewing.place.size === 0 ? (
-            <p class="p-4 font-sans text-body text-soft">{isLive ? 'No lines yet.' : 'The log has no lines.'}</p>
+            <p class="p-4 font-sans text-body text-soft">
+              {emptyText ?? (isLive ? 'No lines yet.' : 'The log has no lines.')}
+            </p>
           ) : (
-            <Rows viewing={viewing} />
+            <Rows viewing={viewing} isFitted={isFitted} RowOf={props.row} />
           )}
         </div>
         <Pill
-          viewing={viewing}
+          place={viewing.place}
           onPress={() => {
             viewing.follow(true)
             region.current?.focus({ preventScroll: true })

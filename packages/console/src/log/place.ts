@@ -115,9 +115,10 @@ export class LogPlace {
     this.#look()
   }
 
-  /** Rows came in above: what was in view stays there. */
+  /** Rows came in above, or left if negative: what was in view stays there, and they do not count as new. */
   shift(rows: number): void {
-    if (!this.isSticking) this.#moveTo(this.top + rows * this.rowHeight)
+    this.#seen = Math.min(this.size, Math.max(0, this.#seen + rows))
+    if (rows !== 0 && !this.isSticking) this.#moveTo(this.top + rows * this.rowHeight)
   }
 
   follow(isFollowing: boolean): void {

@@ -2,11 +2,11 @@ import { Check, Copy as CopyIcon } from 'lucide-preact'
 import { useState } from 'preact/hooks'
 import { shortId } from '../words.ts'
 
-/** Puts a text on the clipboard, and says so. what: completes "Copy …". */
-export function Copy({ text, what }: { text: string; what: string }) {
+/** Puts a text on the clipboard, and says so. text: a function, where it is not to be kept. what: completes "Copy …". */
+export function Copy({ text, what }: { text: string | (() => string); what: string }) {
   const [state, setState] = useState<'idle' | 'copied' | 'refused'>('idle')
   const copy = async (): Promise<void> => {
-    const outcome = await navigator.clipboard.writeText(text).then(
+    const outcome = await navigator.clipboard.writeText(typeof text === 'string' ? text : text()).then(
       () => 'copied' as const,
       () => 'refused' as const,
     )

@@ -26,7 +26,10 @@ export function Toast() {
     return () => clearTimeout(timer)
   }, [value, isHeld])
   return (
-    <div role="status" class="fixed start-4 bottom-4 z-20 max-w-[calc(100vw-2rem)]">
+    <div
+      role="status"
+      class="fixed start-4 bottom-4 z-20 max-w-[calc(100vw-2rem)] [body:has(#as-a-command)_&]:top-16 [body:has(#as-a-command)_&]:bottom-auto"
+    >
       {value && (
         <div
           class="flex items-center gap-4 rounded-control border border-line bg-surface py-2 ps-4 pe-2 shadow-float"

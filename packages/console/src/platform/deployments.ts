@@ -15,6 +15,7 @@ import {
 } from '@platform/sdk'
 import { useQueryClient } from '@tanstack/preact-query'
 import { useEffect } from 'preact/hooks'
+import { didAs } from '../command/terminal.ts'
 import { tell } from '../parts/toast.tsx'
 import { nameOf } from '../words.ts'
 import { type Answer, type Ask, askPlatform, useApi, useChange, usePlatform } from './api.ts'
@@ -133,6 +134,7 @@ export function usePromotion(application: Application) {
   async function undo(before: Deployment): Promise<void> {
     try {
       await promoteDeployment(platform, { id: before.id })
+      didAs({ words: ['promote', before.id] })
       tell(`${nameOf(before)} is live in ${before.environment} again`)
     } catch (error) {
       tell(`Not undone: ${(error as Error).message}`)
@@ -144,11 +146,13 @@ export function usePromotion(application: Application) {
       promoteDeployment(platform, { id: deployment.id }),
     {
       stale,
-      onDone: (now, { before }) =>
+      onDone: (now, { before }) => {
+        didAs({ words: ['promote', now.id] })
         tell(
           `${nameOf(now)} is live in ${now.environment}, with the variables it was deployed with`,
           before && { word: 'Undo', act: () => void undo(before) },
-        ),
+        )
+      },
     },
   )
 }

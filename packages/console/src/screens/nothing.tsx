@@ -8,9 +8,7 @@ export function Nothing() {
   return (
     <Page title="There is no such page">
       <p class="max-w-[60ch]">
-        <code class="font-mono break-all">{path}</code> names nothing in the console: pages are{' '}
-        <code class="font-mono">/organization</code>, <code class="font-mono">/organization/application</code> and its{' '}
-        <code class="font-mono">deployments</code>.
+        <code class="font-mono break-all">{path}</code> names nothing in the console.
       </p>
       <p>
         <a href="/" class={buttonClass('main')}>

@@ -3,6 +3,7 @@ import { memoryStore, Platform, PlatformError, type TokenStore, userToken } from
 import { beginCodeSignIn, type CodeSignIn, finishCodeSignIn, prepareLeaving, signOutUrl } from '@platform/sdk/sign-in'
 import type { Config } from '../config.ts'
 import { heard } from '../platform/contact.ts'
+import { leaveBy, watchHistory } from '../platform/leaving.ts'
 import { isCallback, returnPath } from './return-path.ts'
 
 /** Why nobody is signed in, and why the console does not try again by itself. */
@@ -26,10 +27,48 @@ export type Stop =
 
 export type Session =
   | { state: 'on-the-way'; to: 'sign-in' | 'sign-out' }
-  | { state: 'signed-in'; platform: Platform; store: TokenStore }
+  | {
+      state: 'signed-in'
+      platform: Platform
+      store: TokenStore
+      /** Proves anew who the person is, at the provider, and comes back to the path that is shown now. form: what waits there for `takeForm`. */
+      stepUp(maxAgeSeconds: number, form: WaitingForm): Promise<void>
+    }
   | { state: 'stopped'; stop: Stop; sentence?: string | undefined }
 
 export const session = signal<Session>({ state: 'on-the-way', to: 'sign-in' })
+
+/** What somebody had filled in when a newer sign-in was asked for. The browser keeps it meanwhile, so no secret belongs in it. */
+export interface WaitingForm {
+  /** Which form it is, and of what, such as `new-api-key 0199…`. */
+  name: string
+  fields: Readonly<Record<string, string | readonly string[]>>
+}
+
+/** The form that waits for a sign-in, until it is taken: across reloads, and sign-ins that fail. */
+const WAITING = 'waiting-form'
+
+/** Something that this tab keeps while its pages come and go; undefined if it is not there, or cannot be read. */
+function kept(name: string): unknown {
+  try {
+    return JSON.parse(sessionStorage.getItem(name) ?? '') ?? undefined
+  } catch {
+    return undefined
+  }
+}
+
+const waitingForm = (): WaitingForm | undefined => kept(WAITING) as WaitingForm | undefined
+
+/** Whether a form of this name waited for a sign-in, and was not taken. */
+export const isWaiting = (name: string): boolean => waitingForm()?.name === name
+
+/** The form that waited for a sign-in, once; undefined if none of this name did. */
+export function takeForm(name: string): WaitingForm['fields'] | undefined {
+  const form = waitingForm()
+  if (form?.name !== name) return undefined
+  sessionStorage.removeItem(WAITING)
+  return form.fields
+}
 
 const SCOPES = [
   'openid',
@@ -42,9 +81,24 @@ const SCOPES = [
   'network:deployments:read',
   'network:deployments:trigger',
   'network:deployments:write',
+  'network:env_vars:read',
+  'network:env_vars:write',
+  'network:env_vars:delete',
+  // A key may be given what its maker holds, and no more.
+  'platform:api_keys:read',
+  'platform:api_keys:write',
+  'platform:api_keys:delete',
+  'network:storage:read',
+  'network:storage:write',
+  'network:storage:delete',
+  'network:ai_gateway:chat',
+  'network:ai_gateway:models',
+  'network:ai_gateway:usage',
+  'network:ai_gateway:budgets',
+  'network:ai_gateway:policies',
 ]
 
-/** The sign-in under way: all that this tab keeps of it, while the person is away. */
+/** The sign-in under way: what this tab keeps of it while the person is away, beside a form that waits. */
 const UNDER_WAY = 'sign-in'
 /** The `state` with which the provider sends somebody back after signing out. */
 const SIGNED_OUT = 'signed-out'
@@ -55,13 +109,9 @@ interface UnderWay {
 }
 
 function takeUnderWay(): UnderWay | undefined {
-  const text = sessionStorage.getItem(UNDER_WAY)
+  const underWay = kept(UNDER_WAY) as UnderWay | undefined
   sessionStorage.removeItem(UNDER_WAY)
-  try {
-    return text === null ? undefined : (JSON.parse(text) as UnderWay)
-  } catch {
-    return undefined
-  }
+  return underWay
 }
 
 /** What a sign-in that failed stops with. */
@@ -116,7 +166,7 @@ export function openSession(config: Config): SessionControl {
   /** Whether somebody signed out in another tab, while this one was signing in. */
   const isStopped = (): boolean => session.value.state === 'stopped'
 
-  async function signIn(): Promise<void> {
+  async function signIn(maxAgeSeconds?: number): Promise<void> {
     session.value = { state: 'on-the-way', to: 'sign-in' }
     try {
       const begun = await beginCodeSignIn({
@@ -124,6 +174,7 @@ export function openSession(config: Config): SessionControl {
         clientId,
         redirectUri: `${location.origin}/callback`,
         scopes: SCOPES,
+        ...(maxAgeSeconds !== undefined && { maxAgeSeconds }),
       })
       if (isStopped()) return
       const path = returnPath(location.pathname + location.search + location.hash)
@@ -150,14 +201,19 @@ export function openSession(config: Config): SessionControl {
     }
     if (isStopped()) return leave()
     const platform = new Platform({ baseUrl: apiUrl, credential: userToken({ store, clientId }), fetch: watchedFetch })
-    session.value = { state: 'signed-in', platform, store }
+    session.value = { state: 'signed-in', platform, store, stepUp }
+  }
+
+  function stepUp(maxAgeSeconds: number, form: WaitingForm): Promise<void> {
+    sessionStorage.setItem(WAITING, JSON.stringify(form))
+    return signIn(maxAgeSeconds)
   }
 
   async function signOut(): Promise<void> {
     const { value } = session
     if (value.state !== 'signed-in') return
     session.value = { state: 'on-the-way', to: 'sign-out' }
-    clearStorages()
+    forgetAll()
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a channel has one origin alone
     others.postMessage(SIGNED_OUT)
     try {
@@ -171,7 +227,7 @@ export function openSession(config: Config): SessionControl {
 
   others.addEventListener('message', () => {
     leave()
-    clearStorages()
+    forgetAll()
     stop('signed-out')
   })
   addEventListener('pagehide', () => leave())
@@ -180,6 +236,7 @@ export function openSession(config: Config): SessionControl {
     if (persisted && session.value.state !== 'stopped') void signIn()
   })
 
+  watchHistory()
   const url = new URL(location.href)
   if (isCallback(url)) void comeBack(url.href)
   else if (url.pathname === '/' && url.searchParams.get('state') === SIGNED_OUT) {
@@ -187,10 +244,14 @@ export function openSession(config: Config): SessionControl {
     stop('signed-out')
   } else void signIn()
 
-  return { signIn, refuse, signOut }
+  return {
+    signIn: () => signIn(),
+    refuse,
+    signOut: async () => leaveBy(() => void signOut()),
+  }
 }
 
-function clearStorages(): void {
+function forgetAll(): void {
   sessionStorage.clear()
   localStorage.clear()
 }

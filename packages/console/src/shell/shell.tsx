@@ -1,18 +1,25 @@
+import { signal } from '@preact/signals'
 import { platformName } from '@platform/look/name'
 import {
   Activity,
+  Braces,
+  Building2,
   ChevronDown,
   Circle,
   CircleUser,
+  KeyRound,
   type LucideIcon,
   RefreshCw,
   Rocket,
+  ScrollText,
+  Search,
   SquareStack,
   WifiOff,
 } from 'lucide-preact'
 import type { ComponentChildren } from 'preact'
 import { useLocation } from 'preact-iso'
 import { useEffect, useRef } from 'preact/hooks'
+import { Drawer, DrawerButton, toggleDrawer } from '../command/drawer.tsx'
 import { useConfig } from '../config.ts'
 import { sending } from '../deploy/sending.ts'
 import { Mark } from '../parts/mark.tsx'
@@ -23,6 +30,8 @@ import { type LiveState, liveState } from '../platform/live.ts'
 import { pathOf, useOrganizations, usePerson } from '../platform/places.ts'
 import { Nothing } from '../screens/nothing.tsx'
 import { bytes, duration } from '../words.ts'
+import { isKeyListOpen, isPaletteOpen, KeyList, PALETTE_KEY, useKeys } from './keys.tsx'
+import { Palette } from './palette.tsx'
 
 const liveWords: Record<
   Exclude<LiveState, 'off'>,
@@ -182,6 +191,15 @@ function Account({ signOut }: { signOut: () => void }) {
           <a href={issuer} class={itemClass}>
             Password, passkeys, sessions
           </a>
+          <button type="button" class={`${itemClass} @min-[22rem]:hidden`} onClick={() => (isPaletteOpen.value = true)}>
+            Go to
+          </button>
+          <button type="button" class={`${itemClass} sm:hidden`} onClick={toggleDrawer}>
+            As a command
+          </button>
+          <button type="button" class={itemClass} onClick={() => (isKeyListOpen.value = true)}>
+            Keys
+          </button>
           <button type="button" class={itemClass} onClick={signOut}>
             Sign out
           </button>
@@ -202,12 +220,21 @@ interface Entry {
 
 function entriesOf([organization, application, part]: readonly string[]): Entry[] {
   if (organization === undefined) return []
-  if (application === undefined)
-    return [{ href: pathOf(organization), word: 'Applications', Icon: SquareStack, isHere: true }]
+  if (application === undefined || application === '~') {
+    const own = `${pathOf(organization)}/~`
+    return [
+      { href: pathOf(organization), word: 'Applications', Icon: SquareStack, isHere: application === undefined },
+      { href: `${own}/variables`, word: 'Variables', Icon: Braces, isHere: part === 'variables' },
+      { href: `${own}/organization`, word: 'Organization', Icon: Building2, isHere: part === 'organization' },
+    ]
+  }
   const home = pathOf(organization, application)
   return [
     { href: home, word: 'Overview', Icon: Activity, isHere: part === undefined },
     { href: `${home}/deployments`, word: 'Deployments', Icon: Rocket, isHere: part === 'deployments' },
+    { href: `${home}/logs`, word: 'Logs', Icon: ScrollText, isHere: part === 'logs' },
+    { href: `${home}/variables`, word: 'Variables', Icon: Braces, isHere: part === 'variables' },
+    { href: `${home}/keys`, word: 'API keys', Icon: KeyRound, isHere: part === 'keys' },
   ]
 }
 
@@ -220,6 +247,9 @@ const textOf = (segment: string): string | undefined => {
   }
 }
 
+/** True while the page of the address is fetched, and the one before it is still shown. */
+export const isPageOnTheWay = signal(false)
+
 /** What stands around each page: where it is, where one can go, and whether what it shows is fresh. */
 export function Shell({ signOut, children }: { signOut: () => void; children: ComponentChildren }) {
   const { path } = useLocation()
@@ -230,6 +260,7 @@ export function Shell({ signOut, children }: { signOut: () => void; children: Co
     .map((segment) => textOf(segment) ?? segment)
   const [organization, application] = segments
   const entries = entriesOf(segments)
+  useKeys()
   // A popover that navigated away stays open on no page.
   useEffect(() => document.querySelectorAll<HTMLElement>(':popover-open').forEach((each) => each.hidePopover()), [path])
   return (
@@ -244,37 +275,52 @@ export function Shell({ signOut, children }: { signOut: () => void; children: Co
       >
         Skip to the content
       </a>
-      <header class="flex h-12 items-center gap-2 border-b border-line bg-surface px-4 sm:px-6">
-        <a href="/" class="flex shrink-0 items-center gap-2 py-2 font-semibold" aria-label={platformName}>
-          <Mark /> <span class="max-sm:hidden">{platformName}</span>
-        </a>
-        {organization !== undefined && (
-          <nav aria-label="Where you are" class="flex min-w-0 items-center gap-1 text-body">
-            <span aria-hidden="true" class="text-faint">
-              /
-            </span>
-            <a href={pathOf(organization)} class="min-w-6 truncate rounded-badge px-1 py-2 hover:bg-sunken">
-              {organization}
-            </a>
-            <Organizations current={organization} />
-            {application !== undefined && (
-              <>
-                <span aria-hidden="true" class="text-faint">
-                  /
-                </span>
-                <a
-                  href={pathOf(organization, application)}
-                  class="min-w-6 truncate rounded-badge px-1 py-2 hover:bg-sunken"
-                >
-                  {application}
-                </a>
-              </>
-            )}
-          </nav>
-        )}
-        <div class="ms-auto flex shrink-0 items-center gap-2">
-          <Connection />
-          <Account signOut={signOut} />
+      <header class="@container border-b border-line bg-surface">
+        <div class="flex h-12 items-center gap-2 px-4 sm:px-6">
+          <a href="/" class="flex shrink-0 items-center gap-2 py-2 font-semibold" aria-label={platformName}>
+            <Mark /> <span class="max-sm:hidden">{platformName}</span>
+          </a>
+          {organization !== undefined && (
+            <nav aria-label="Where you are" class="flex min-w-0 items-center gap-1 text-body">
+              <span aria-hidden="true" class="text-faint">
+                /
+              </span>
+              <a href={pathOf(organization)} class="min-w-6 truncate rounded-badge px-1 py-2 hover:bg-sunken">
+                {organization}
+              </a>
+              <Organizations current={organization} />
+              {application !== undefined && application !== '~' && (
+                <>
+                  <span aria-hidden="true" class="text-faint">
+                    /
+                  </span>
+                  <a
+                    href={pathOf(organization, application)}
+                    class="min-w-6 truncate rounded-badge px-1 py-2 hover:bg-sunken"
+                  >
+                    {application}
+                  </a>
+                </>
+              )}
+            </nav>
+          )}
+          <div class="ms-auto flex shrink-0 items-center gap-2">
+            <Connection />
+            <button
+              type="button"
+              aria-keyshortcuts="Control+K Meta+K"
+              class="hidden h-8 items-center gap-2 rounded-control border border-line px-2 text-note text-soft hover:bg-sunken pointer-coarse:h-11 pointer-coarse:min-w-11 pointer-coarse:justify-center @min-[22rem]:inline-flex"
+              onClick={() => (isPaletteOpen.value = true)}
+            >
+              <Search size={16} strokeWidth={1.5} aria-hidden="true" />
+              <span class="max-lg:sr-only">Go to</span>
+              <kbd class="font-mono max-lg:hidden" aria-hidden="true">
+                {PALETTE_KEY}
+              </kbd>
+            </button>
+            <DrawerButton />
+            <Account signOut={signOut} />
+          </div>
         </div>
       </header>
       <div class="flex grow flex-col lg:flex-row">
@@ -295,7 +341,7 @@ export function Shell({ signOut, children }: { signOut: () => void; children: Co
             ))}
           </nav>
         )}
-        <main ref={main} id="main" tabIndex={-1} class="min-w-0 grow px-4 pt-6 sm:px-6">
+        <main ref={main} id="main" tabIndex={-1} aria-busy={isPageOnTheWay} class="min-w-0 grow px-4 pt-6 sm:px-6">
           <div class="mx-auto max-w-[75rem]">
             <AgeBanner />
             <UnderWay />
@@ -304,6 +350,9 @@ export function Shell({ signOut, children }: { signOut: () => void; children: Co
           </div>
         </main>
       </div>
+      <Drawer />
+      {isPaletteOpen.value && <Palette segments={segments} signOut={signOut} />}
+      {isKeyListOpen.value && <KeyList />}
       <Toast />
     </div>
   )

@@ -1,6 +1,8 @@
 // A page of nothing but a log, for log-view.chromium.test.ts. Its address says how it begins: ?lines=100000&live=true.
 import { h, options, render } from 'preact'
+import { ErrorBoundary } from 'preact-iso'
 import { type LogLine, LogLines } from '../../src/log/lines.ts'
+import { Row } from '../../src/log/line-row.tsx'
 import { LogView } from '../../src/log/log-view.tsx'
 
 const E = '\u001b'
@@ -71,7 +73,11 @@ async function stream(linesPerSecond: number, seconds: number): Promise<void> {
 
 const show = (isLive: boolean): void =>
   render(
-    h(LogView, { lines, isLive, label: 'Build log', fileName: 'build.log' }),
+    h(
+      ErrorBoundary,
+      null,
+      h(LogView, { lines, isLive, label: 'Build log', row: Row, isNumbered: true, fileName: 'build.log' }),
+    ),
     document.getElementById('log') as HTMLElement,
   )
 

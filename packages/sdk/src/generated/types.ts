@@ -487,6 +487,11 @@ export type ApiKey = {
     applicationId: string;
     scopes: Array<string>;
     expiresAt: string | null;
+    createdByUserId: string;
+    /**
+     * The beginning of the day, in UTC, on which the key was last exchanged or signed a request of `/s3`; null if it never was.
+     */
+    lastUsedAt: string | null;
     createdAt: string;
     updatedAt: string;
 };
@@ -497,6 +502,11 @@ export type NewApiKey = {
     applicationId: string;
     scopes: Array<string>;
     expiresAt: string | null;
+    createdByUserId: string;
+    /**
+     * The beginning of the day, in UTC, on which the key was last exchanged or signed a request of `/s3`; null if it never was.
+     */
+    lastUsedAt: string | null;
     createdAt: string;
     updatedAt: string;
     /**

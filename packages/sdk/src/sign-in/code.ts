@@ -9,6 +9,8 @@ export interface CodeSignInOptions extends Reach {
   redirectUri: string
   /** With `offline_access`, the token is renewed; without, the sign-in lasts 300 s. */
   scopes: readonly string[]
+  /** How long ago the person may have proven who they are, in whole seconds; the identity provider asks those whose session is older. */
+  maxAgeSeconds?: number
 }
 
 /** A sign-in that has begun. It is JSON, so that a page can keep it in its session while the person is away. */
@@ -26,8 +28,9 @@ export interface CodeSignIn {
 
 /** Begins the sign-in of a person by redirects (authorization code with PKCE). Throws PlatformError, and the signal's reason. */
 export async function beginCodeSignIn(options: CodeSignInOptions): Promise<CodeSignIn> {
-  refuseUnknown('beginCodeSignIn', options, ['baseUrl', 'fetch', 'signal', 'clientId', 'redirectUri', 'scopes'])
-  const { baseUrl, clientId, redirectUri, scopes } = options
+  const names = ['baseUrl', 'fetch', 'signal', 'clientId', 'redirectUri', 'scopes', 'maxAgeSeconds']
+  refuseUnknown('beginCodeSignIn', options, names)
+  const { baseUrl, clientId, redirectUri, scopes, maxAgeSeconds } = options
   const { server } = await reachIssuer(options, clientId)
   const verifier = oauth.generateRandomCodeVerifier()
   const state = oauth.generateRandomState()
@@ -40,6 +43,7 @@ export async function beginCodeSignIn(options: CodeSignInOptions): Promise<CodeS
     state,
     code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
     code_challenge_method: 'S256',
+    ...(maxAgeSeconds !== undefined && { max_age: String(maxAgeSeconds) }),
   }).toString()
   return { url: url.href, baseUrl, issuer: server.issuer, clientId, redirectUri, verifier, state }
 }

@@ -1,8 +1,9 @@
 import { useLocation } from 'preact-iso'
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import type { Activity, Deployment } from '@platform/sdk'
 import { listHostnames } from '@platform/sdk'
 import { ExternalLink, Upload } from 'lucide-preact'
+import { useLine } from '../../command/terminal.ts'
 import { useConfig } from '../../config.ts'
 import { DropZone } from '../../deploy/drop-zone.tsx'
 import { sending } from '../../deploy/sending.ts'
@@ -22,6 +23,7 @@ import {
   useDeployments,
 } from '../../platform/deployments.ts'
 import { pathOf } from '../../platform/places.ts'
+import { useAddress } from '../../platform/query.ts'
 import { useApplication } from '../../platform/surroundings.ts'
 import { actorWords, happened, nameOf, standingOf } from '../../words.ts'
 import { InApplication } from '../place.tsx'
@@ -44,9 +46,19 @@ export default function ApplicationScreen({
 
 function Overview() {
   const { organization, application } = useApplication()
-  const { query } = useLocation()
+  const { query, route } = useLocation()
   const [isDeploying, deploy] = useState('deploy' in query || sending.value?.applicationId === application.id)
+  const address = useAddress()
+  const isWanted = 'deploy' in query
+  useEffect(() => {
+    if (isWanted) deploy(true)
+  }, [isWanted])
+  const toggle = (): void => {
+    deploy(!isDeploying)
+    if (isWanted) route(address({ deploy: undefined }), true)
+  }
   useActivityOf(application)
+  useLine({ method: 'GET', path: `/applications/${application.id}/requests/summary` })
   const newest = useDeployments(application, {})
   const hostnames = useApi([...ofApplication(application.id), 'hostnames'], (platform, options) =>
     listHostnames(platform, { id: application.id }, options),
@@ -66,11 +78,7 @@ function Overview() {
       action={
         newest.data &&
         !isEmpty && (
-          <Button
-            kind={isDeploying ? 'quiet' : 'main'}
-            aria-expanded={isDeploying}
-            onClick={() => deploy(!isDeploying)}
-          >
+          <Button kind={isDeploying ? 'quiet' : 'main'} aria-expanded={isDeploying} onClick={toggle}>
             <Upload size={16} strokeWidth={1.5} aria-hidden="true" /> Deploy
           </Button>
         )

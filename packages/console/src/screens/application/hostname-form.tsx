@@ -1,5 +1,6 @@
 import { getHostnameAvailability, setHostname } from '@platform/sdk'
 import { useState } from 'preact/hooks'
+import { appWords, didAs } from '../../command/terminal.ts'
 import { Button } from '../../parts/button.tsx'
 import { Field, isAtField, problemOf } from '../../parts/field.tsx'
 import { Failure, Wrong } from '../../parts/notice.tsx'
@@ -44,13 +45,15 @@ function LabelForm({ label, domain, onClose }: { label: string | null; domain: s
     (platform, wanted: string) => setHostname(platform, { id: application.id, body: { label: wanted } }),
     {
       stale: [ofApplication(application.id)],
-      onDone: ({ hostname }) => {
+      onDone: ({ hostname }, wanted) => {
+        didAs({ words: ['hostname', 'set', wanted, ...appWords(application)] })
         onClose()
         tell(`Production answers at ${hostname}`)
       },
     },
   )
   const taken = availability.data?.available === false ? (availability.data.reason ?? 'It is taken') : undefined
+  const reason = obstacle ?? (change.isPending ? 'Under way' : undefined)
   const problem = problemOf(change.error, '/label') ?? problemOf(availability.error, '/label') ?? taken
   return (
     <form
@@ -58,7 +61,7 @@ function LabelForm({ label, domain, onClose }: { label: string | null; domain: s
       noValidate
       onSubmit={(event) => {
         event.preventDefault()
-        if (isChanged && problem === undefined) change.mutate(text)
+        if (reason === undefined && isChanged && problem === undefined) change.mutate(text)
       }}
     >
       {obstacle !== undefined && <Wrong>{obstacle}</Wrong>}
@@ -85,7 +88,7 @@ function LabelForm({ label, domain, onClose }: { label: string | null; domain: s
         />
       </div>
       <div class="flex flex-wrap gap-2">
-        <Button kind="main" type="submit" reason={obstacle ?? (change.isPending ? 'Under way' : undefined)}>
+        <Button kind="main" type="submit" reason={reason}>
           Set hostname
         </Button>
         <Button kind="plain" onClick={onClose}>

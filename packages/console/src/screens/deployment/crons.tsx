@@ -1,5 +1,6 @@
 import { type Cron, type CronRun, type Deployment, listCrons, runCron } from '@platform/sdk'
 import { Play } from 'lucide-preact'
+import { didAs } from '../../command/terminal.ts'
 import { Button } from '../../parts/button.tsx'
 import { Empty, Failure } from '../../parts/notice.tsx'
 import { Loaded } from '../../parts/panel.tsx'
@@ -18,9 +19,13 @@ export default function Crons({ deployment }: { deployment: Deployment }) {
   const crons = useApi(key, (platform, options) => listCrons(platform, { id }, options), { everyMs: EVERY_MS })
   const run = useChange((platform, { id: cronId }: Cron) => runCron(platform, { id, cronId }), {
     stale: [key],
-    onDone: (_, { path }) => tell(`${path} was asked`),
+    onDone: (_, { id: cronId, path }) => {
+      didAs({ method: 'POST', path: `/deployments/${id}/crons/${cronId}/run` })
+      tell(`${path} was asked`)
+    },
   })
-  const canRun = deployment.status === 'ACTIVE' && deployment.retiredAt === null
+  const isAnswering = deployment.status === 'ACTIVE' && deployment.retiredAt === null
+  const obstacle = isAnswering ? (run.isPending ? 'Under way' : undefined) : 'The deployment does not answer'
   return (
     <Loaded answer={crons} rows={3}>
       {({ items }) =>
@@ -65,10 +70,7 @@ export default function Crons({ deployment }: { deployment: Deployment }) {
                       <LastRun run={cron.lastRun} />
                     </td>
                     <td class="max-sm:basis-full">
-                      <Button
-                        reason={canRun ? (run.isPending ? 'Under way' : undefined) : 'The deployment does not answer'}
-                        onClick={() => run.mutate(cron)}
-                      >
+                      <Button reason={obstacle} onClick={() => run.mutate(cron)}>
                         <Play size={16} strokeWidth={1.5} aria-hidden="true" /> Run now
                         <span class="sr-only">{cron.path}</span>
                       </Button>

@@ -3,6 +3,7 @@ import { ExternalLink } from 'lucide-preact'
 import type { ComponentType } from 'preact'
 import { lazy } from 'preact-iso'
 import { useState } from 'preact/hooks'
+import { didAs, type TerminalLine, useLine } from '../../command/terminal.ts'
 import { Button, buttonClass } from '../../parts/button.tsx'
 import { Copy, Id } from '../../parts/copy.tsx'
 import { Dialog } from '../../parts/dialog.tsx'
@@ -40,6 +41,23 @@ const parts: Record<string, { word: string; Part: ComponentType<PartProps> }> = 
   hostnames: { word: 'Hostnames', Part: lazy(() => import('./hostnames.tsx')) },
   images: { word: 'Image cache', Part: lazy(() => import('./images.tsx')) },
   variables: { word: 'Variables', Part: lazy(() => import('./variables.tsx')) },
+}
+
+/** How a terminal reads a part. */
+function lineOf(part: string, id: string): TerminalLine {
+  const path = `/deployments/${id}`
+  switch (part) {
+    case 'log':
+      return { words: ['logs', id, '--build'] }
+    case 'hostnames':
+      return { method: 'GET', path: `${path}/hostnames` }
+    case 'images':
+      return { method: 'GET', path: `${path}/image-cache` }
+    case 'variables':
+      return { method: 'GET', path }
+    default:
+      return { words: ['inspect', id] }
+  }
 }
 
 interface Address {
@@ -86,6 +104,7 @@ function Shown({ deployment, part, list }: { deployment: Deployment; part: strin
   const { id, url, status, retiredAt, failureReason, createdAt, environment, sizeBytes, buildDurationMs, git } =
     deployment
   const standing = standingOf(deployment)
+  useLine(lineOf(part, id))
   const answers = status === 'ACTIVE' && retiredAt === null
   const chosen = parts[part]
   return (
@@ -173,7 +192,10 @@ function Cancel({ deployment }: { deployment: Deployment }) {
   const [isAsking, ask] = useState(false)
   const cancelling = useChange((platform) => cancelDeployment(platform, { id: deployment.id }), {
     stale: [ofApplication(application.id)],
-    onDone: () => ask(false),
+    onDone: () => {
+      didAs({ words: ['cancel', deployment.id] })
+      ask(false)
+    },
   })
   return (
     <>

@@ -1,5 +1,6 @@
 import { type Deployment, inspectImageCache, purgeImageCache } from '@platform/sdk'
 import { useState } from 'preact/hooks'
+import { didAs } from '../../command/terminal.ts'
 import { Button } from '../../parts/button.tsx'
 import { Dialog } from '../../parts/dialog.tsx'
 import { Empty, Failure } from '../../parts/notice.tsx'
@@ -20,7 +21,9 @@ export default function Images({ deployment: { id, applicationId } }: { deployme
     (platform, source: string | null) => purgeImageCache(platform, source === null ? { id } : { id, source }),
     {
       stale: [key],
-      onDone: () => {
+      onDone: (_, source) => {
+        const query = source === null ? '' : `?source=${encodeURIComponent(source)}`
+        didAs({ method: 'DELETE', path: `/deployments/${id}/image-cache${query}` })
         ask(undefined)
         tell('Purged: the images are made again when somebody asks for them')
       },

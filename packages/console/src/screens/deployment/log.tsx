@@ -1,5 +1,6 @@
 import type { Deployment } from '@platform/sdk'
 import { useBuildLog } from '../../log/build-log.ts'
+import { Row } from '../../log/line-row.tsx'
 import { LogView } from '../../log/log-view.tsx'
 import { Failure } from '../../parts/notice.tsx'
 import { Guard, Skeleton } from '../../parts/panel.tsx'
@@ -13,7 +14,14 @@ export function Log({ deployment }: { deployment: Deployment }) {
     <Guard>
       {error && <Failure error={error} again={again} isStale={isRead} />}
       {isRead ? (
-        <LogView lines={lines} isLive={isLive} label="Build log" fileName={`build-${deployment.id}.txt`} />
+        <LogView
+          lines={lines}
+          isLive={isLive}
+          label="Build log"
+          row={Row}
+          isNumbered
+          fileName={`build-${deployment.id}.txt`}
+        />
       ) : (
         !error && <Skeleton rows={10} />
       )}

@@ -1,6 +1,7 @@
 import type { Deployment } from '@platform/sdk'
 import { ExternalLink, GitCommitHorizontal, Upload } from 'lucide-preact'
 import { useLocation } from 'preact-iso'
+import { appWords, useLine } from '../../command/terminal.ts'
 import { buttonClass } from '../../parts/button.tsx'
 import { controlClass } from '../../parts/field.tsx'
 import { Empty, Wrong } from '../../parts/notice.tsx'
@@ -45,6 +46,14 @@ function Deployments() {
     ...(status.value && { status: status.value }),
     ...(from.value && { from: from.value }),
   }
+  useLine({
+    words: [
+      'deployments',
+      ...appWords(application),
+      ...(environment.value ? ['--env', environment.value] : []),
+      ...(status.value ? ['--status', status.value] : []),
+    ],
+  })
   const page = useDeployments(application, filter)
   const wrong = [environment, status, from].flatMap((choice) => choice.wrong ?? [])
   const isFiltered = environment.value !== undefined || status.value !== undefined

@@ -1,6 +1,7 @@
 import { createOrganization, type Organization } from '@platform/sdk'
 import { useLocation } from 'preact-iso'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
+import { didAs, useLine } from '../../command/terminal.ts'
 import { LoadedPage, Page, PageSkeleton } from '../../parts/page.tsx'
 import { useChange } from '../../platform/api.ts'
 import { lastOrganization, pathOf, useOrganizations } from '../../platform/places.ts'
@@ -11,13 +12,15 @@ const TITLE = 'Your applications'
 
 /** The root: leads to the organization that was last looked at, or to a first one. */
 export default function Landing() {
-  const { query } = useLocation()
+  const { path, query } = useLocation()
+  // It is shown until the page that it leads to is there, whose address says nothing of this one.
+  const isNew = useRef(false)
+  if (path === '/') isNew.current = 'new' in query
   return (
     <LoadedPage title={TITLE} answer={useOrganizations()}>
       {(organizations) => {
-        const isNew = 'new' in query
         const last = organizations.find(({ slug }) => slug === lastOrganization()) ?? organizations[0]
-        return last && !isNew ? <Lead to={last} /> : <NewOrganization isFirst={last === undefined} />
+        return last && !isNew.current ? <Lead to={last} /> : <NewOrganization isFirst={last === undefined} />
       }}
     </LoadedPage>
   )
@@ -31,9 +34,13 @@ function Lead({ to }: { to: Organization }) {
 
 function NewOrganization({ isFirst }: { isFirst: boolean }) {
   const { route } = useLocation()
+  useLine({ words: ['orgs', 'ls'] })
   const creation = useChange((platform, name: string) => createOrganization(platform, { body: { name } }), {
     stale: [['organizations']],
-    onDone: ({ slug }) => route(pathOf(slug), true),
+    onDone: ({ slug }, name) => {
+      didAs({ words: ['orgs', 'create'], names: [name] })
+      route(pathOf(slug), true)
+    },
   })
   return (
     <Page title={isFirst ? 'Welcome' : 'A new organization'}>

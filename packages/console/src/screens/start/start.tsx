@@ -1,7 +1,7 @@
 import { type ApplicationOverview, createApplication, getOverview } from '@platform/sdk'
 import { Plus } from 'lucide-preact'
 import { useLocation } from 'preact-iso'
-import { useState } from 'preact/hooks'
+import { didAs, useLine } from '../../command/terminal.ts'
 import { Button, buttonClass } from '../../parts/button.tsx'
 import { Copy } from '../../parts/copy.tsx'
 import { Page } from '../../parts/page.tsx'
@@ -30,9 +30,11 @@ export default function Start({ organization }: { organization: string }) {
 
 function Applications() {
   const organization = useOrganization()
-  const { cursor } = useLocation().query
+  const { query, route } = useLocation()
+  const { cursor } = query
+  const isCreating = 'new' in query
   const address = useAddress()
-  const [isCreating, create] = useState(false)
+  useLine({ words: ['apps', 'ls', '--org', organization.slug] })
   const overview = useApi(
     ['overview', organization.id, cursor],
     (platform, options) =>
@@ -46,7 +48,7 @@ function Applications() {
       action={
         !isEmpty &&
         !isCreating && (
-          <Button kind="main" onClick={() => create(true)}>
+          <Button kind="main" onClick={() => route(address({ new: '' }))}>
             <Plus size={16} strokeWidth={1.5} aria-hidden="true" /> New application
           </Button>
         )
@@ -166,7 +168,10 @@ function NewApplication({ isFirst }: { isFirst: boolean }) {
         ['applications', organization.id],
         ['overview', organization.id],
       ],
-      onDone: ({ slug }) => route(pathOf(organization.slug, slug)),
+      onDone: ({ slug }, name) => {
+        didAs({ words: ['apps', 'create', '--org', organization.slug], names: [name] })
+        route(pathOf(organization.slug, slug))
+      },
     },
   )
   return (

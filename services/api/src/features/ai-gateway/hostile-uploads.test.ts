@@ -59,7 +59,7 @@ async function openFiles(): Promise<string[]> {
 
 /** Whatever the outcome of a request, it leaves nothing behind. */
 afterEach(async () => {
-  await vi.waitUntil(async () => isNothingHeld() && (await openFiles()).length === 0, { timeout: 30_000 })
+  await vi.waitUntil(async () => isNothingHeld() && (await openFiles()).length === 0, { timeout: 60_000 })
   const [error] = unhandled.splice(0)
   if (error !== undefined) throw error
 })

@@ -171,7 +171,7 @@ describe('what is whose, through everything that a provider does', () => {
         answers.push(...all.map((answer) => ({ walker, steering, answer })))
       }
     await platform.api.usage.flush()
-  }, 120_000)
+  })
 
   test('both callers get answers', () => {
     for (const walker of walkers) {

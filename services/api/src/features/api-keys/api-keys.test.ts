@@ -29,6 +29,8 @@ test('a key lives 90 days unless told otherwise, and shows its secret once (A §
     applicationId: ana.applicationId,
     scopes: ['network:env_vars:read'],
     expiresAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/) as string,
+    createdByUserId: ana.person.userId,
+    lastUsedAt: null,
     createdAt: expect.any(String) as string,
     updatedAt: expect.any(String) as string,
     secret: expect.stringMatching(/^svc_secret_[\w-]{43}$/) as string,

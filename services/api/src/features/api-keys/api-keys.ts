@@ -23,6 +23,8 @@ const visible = {
   applicationId: apiKeys.applicationId,
   scopes: apiKeys.scopes,
   expiresAt: apiKeys.expiresAt,
+  createdByUserId: apiKeys.createdByUserId,
+  lastUsedAt: apiKeys.lastUsedAt,
   createdAt: apiKeys.createdAt,
   updatedAt: apiKeys.updatedAt,
 }
@@ -34,11 +36,17 @@ interface ShownKey {
   applicationId: string
   scopes: string[]
   expiresAt: Date | null
+  createdByUserId: string
+  lastUsedAt: Date | null
   createdAt: Date
   updatedAt: Date
 }
 
-const shown = (row: Omit<ShownKey, 'applicationId'>, applicationId: string): ShownKey => ({ ...row, applicationId })
+/** Keys that are shown were made by a person: those of deployments never are. */
+const shown = (
+  row: Omit<ShownKey, 'applicationId' | 'createdByUserId'> & { createdByUserId: string | null },
+  applicationId: string,
+): ShownKey => ({ ...row, applicationId, createdByUserId: row.createdByUserId as string })
 
 /** Keys with storage scopes can sign S3 requests, so they need a signing state (D42). */
 const reachesStorage = (scopes: readonly string[]): boolean =>

@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { endpoint } from '../../http/endpoint.ts'
-import { id, instant, name, pathId } from '../../http/fields.ts'
+import { id, instant, name, pathId, shown } from '../../http/fields.ts'
 import { asWholeSet, page } from '../../http/pages.ts'
 import { reachApplication } from '../applications/reach.ts'
 import { createApiKey, deleteApiKey, listApiKeys, SCOPE_DEFAULT } from './api-keys.ts'
@@ -25,6 +25,11 @@ const ApiKey = z
     applicationId: id,
     scopes,
     expiresAt: instant.nullable(),
+    createdByUserId: shown('0199a3f0-5b7c-7cc0-9d3f-2f6f5c1b7a20'),
+    lastUsedAt: instant.nullable().openapi({
+      description:
+        'The beginning of the day, in UTC, on which the key was last exchanged or signed a request of `/s3`; null if it never was.',
+    }),
     createdAt: instant,
     updatedAt: instant,
   })

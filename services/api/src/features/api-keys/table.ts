@@ -27,6 +27,8 @@ export const apiKeys = pgTable(
     deploymentId: uuid('deployment_id'),
     /** The environment that the credential's tokens are confined to; set with `deploymentId`. */
     environmentId: uuid('environment_id'),
+    /** The beginning of the day, in UTC, on which it was last exchanged or signed for `/s3`. null: never, or a deployment's credential. */
+    lastUsedAt: instant('last_used_at'),
     createdAt: instant('created_at').notNull(),
     updatedAt: instant('updated_at').notNull(),
     deletedAt: instant('deleted_at'),

@@ -10,7 +10,6 @@ import type { ZipEntry } from '../../../test/zip.ts'
 import { setQuota } from '../products/quotas.ts'
 
 const obstacle = findTestObstacle(['bwrap', 'setpriv', 'prlimit'])
-const BUILD_MS = 120_000
 const packageOf = (name: string, code: string) => ({
   name,
   version: '1.0.0',
@@ -44,12 +43,7 @@ let ana: Owner
 
 const npmrc = (): ZipEntry => file('.npmrc', `registry=${registry.url}\n`)
 const build = (archive: readonly ZipEntry[], rootDirectory?: string) =>
-  buildSource(
-    platform,
-    ana,
-    { archive: [npmrc(), ...archive], ...(rootDirectory !== undefined && { rootDirectory }) },
-    BUILD_MS,
-  )
+  buildSource(platform, ana, { archive: [npmrc(), ...archive], ...(rootDirectory !== undefined && { rootDirectory }) })
 async function deploy(...options: Parameters<typeof build>) {
   const built = await build(...options)
   if (built.status !== 'ACTIVE') throw new Error(`${built.failureReason}\n${built.log}`)
@@ -57,7 +51,7 @@ async function deploy(...options: Parameters<typeof build>) {
 }
 const answerOf = async (host: string, path = '/'): Promise<string> => (await visit(platform, host, path)).text
 
-describe('a project of Node', { ...unless(obstacle), timeout: BUILD_MS }, () => {
+describe('a project of Node', unless(obstacle), () => {
   beforeAll(async () => {
     registry = await startPackageRegistry([GREETER, SCRIPTED])
     platform = await startPlatform({
@@ -65,7 +59,7 @@ describe('a project of Node', { ...unless(obstacle), timeout: BUILD_MS }, () => 
       env: { BUILD_EGRESS: 'registry', BUILD_REGISTRIES: registry.url, DEFAULT_PLAN: 'pro' },
     })
     ana = await newOwner(platform)
-  }, 60_000)
+  })
   afterAll(async () => {
     await platform.close()
     await registry.close()
@@ -166,7 +160,7 @@ describe('a project of Node', { ...unless(obstacle), timeout: BUILD_MS }, () => 
       file('make.js', `require('node:fs').writeFileSync('node_modules/large.bin', Buffer.alloc(2 ** 21))`),
       file('index.js', serving(`require('greeter')(require('node:fs').readdirSync('node_modules'))`)),
     ]
-    const { host, log } = await buildSource(platform, owner, { archive }, BUILD_MS)
+    const { host, log } = await buildSource(platform, owner, { archive })
     expect(log).toContain(
       'WARN The build left more than 1 MiB to deploy, so node_modules was traced from index.js: the server gets 2 files of it, and may lack what it loads by names that it computes',
     )

@@ -22,7 +22,7 @@ beforeAll(async () => {
 })
 afterAll(() => platform.close())
 
-test('connections that break at any moment cost time, and no deployment', { timeout: 60_000 }, async () => {
+test('connections that break at any moment cost time, and no deployment', async () => {
   const made = await Promise.all(
     Array.from({ length: 12 }, () => {
       const site = unique()
@@ -45,7 +45,7 @@ test('connections that break at any moment cost time, and no deployment', { time
   await sql.end()
   expect(broken).toBeGreaterThan(5)
   const rows = () => platform.api.db.select().from(deployments).where(inArray(deployments.id, ids))
-  for (const deadline = Date.now() + 40_000; Date.now() < deadline; await sleep(200)) {
+  for (const deadline = Date.now() + 120_000; Date.now() < deadline; await sleep(200)) {
     if ((await rows()).every(({ status }) => status === 'ACTIVE')) break
     // Half a minute passes, as far as leases and jobs are concerned.
     const before = { leaseUntil: new Date(Date.now() - 1), interruptions: 0 }

@@ -32,7 +32,6 @@ import { discardBuildCaches } from './build-cache.ts'
 import { sweepDeployments } from './sweep-deployments.ts'
 
 const obstacle = findTestObstacle(['bwrap', 'setpriv', 'prlimit'])
-const BUILD_MS = 120_000
 const GREETER = {
   name: 'greeter',
   version: '1.0.0',
@@ -62,7 +61,7 @@ type Place = Pick<Owner, 'organizationId' | 'applicationId'>
 const build = (
   archive: readonly ZipEntry[],
   { place = ana, environment = 'production' }: { place?: Place; environment?: EnvironmentSlug } = {},
-) => buildSource(platform, place, { archive, environment }, BUILD_MS)
+) => buildSource(platform, place, { archive, environment })
 
 async function deploy(...options: Parameters<typeof build>) {
   const built = await build(...options)
@@ -108,11 +107,11 @@ const greeting = (then = ''): string => page(`require('greeter')('site')`, then)
 const fetched = (): number => registry.requests.filter((path) => path === '/greeter/-/greeter-1.0.0.tgz').length
 /** The cache of the last build is stored only after its deployment is ACTIVE. */
 const untilKept = (environmentId: string) =>
-  vi.waitFor(async () => expect(await cachesOf(environmentId)).not.toEqual([]), { timeout: 30_000, interval: 20 })
+  vi.waitFor(async () => expect(await cachesOf(environmentId)).not.toEqual([]), { timeout: 60_000, interval: 20 })
 const cachesOf = (environmentId: string) =>
   platform.api.db.select().from(buildCaches).where(eq(buildCaches.environmentId, environmentId))
 
-describe('source', { ...unless(obstacle), timeout: BUILD_MS }, () => {
+describe('source', unless(obstacle), () => {
   beforeAll(async () => {
     const { resolve } = createRequire(import.meta.url)
     registry = await startPackageRegistry([
@@ -125,7 +124,7 @@ describe('source', { ...unless(obstacle), timeout: BUILD_MS }, () => {
       env: { BUILD_EGRESS: 'registry', BUILD_REGISTRIES: registry.url, DEFAULT_PLAN: 'pro' },
     })
     ana = await newOwner(platform)
-  }, 60_000)
+  })
   afterAll(async () => {
     await platform.close()
     await registry.close()
@@ -201,7 +200,7 @@ describe('source', { ...unless(obstacle), timeout: BUILD_MS }, () => {
       const replaced = await platform.call(owner.token, `PATCH ${path}/${made.body.id}`, { value: after })
       expect(replaced.status).toBe(200)
     })
-    await until(platform, id, ({ status }) => status === 'ACTIVE', BUILD_MS)
+    await until(platform, id, ({ status }) => status === 'ACTIVE')
     const log = await logOf(platform, id)
     expect(log).toContain('INFO the token is [redacted]')
     expect(log).not.toContain(after)
@@ -290,7 +289,7 @@ describe('source', { ...unless(obstacle), timeout: BUILD_MS }, () => {
           for (const { key } of await cachesOf(environmentId)) seen.add(key)
           expect(seen.size).toBe(n)
         },
-        { timeout: 30_000, interval: 20 },
+        { timeout: 60_000, interval: 20 },
       )
       platform.clock.advance(1)
     }
@@ -378,7 +377,7 @@ describe('source', { ...unless(obstacle), timeout: BUILD_MS }, () => {
       ),
     ]
     const { id } = await newDeployment(platform, ana, { archive, rootDirectory: 'apps/site' })
-    const ended = await until(platform, id, ({ status }) => status === 'ACTIVE' || status === 'FAILED', BUILD_MS)
+    const ended = await untilEnded(platform, id)
     expect(ended, await logOf(platform, id)).toMatchObject({ status: 'ACTIVE' })
     const host = `${ended.label}.${platform.api.appsUrl.host}`
     const html = (await visit(platform, host, '/')).text
@@ -412,7 +411,7 @@ describe('source', { ...unless(obstacle), timeout: BUILD_MS }, () => {
     const archive = npmProject(`require('node:child_process').spawnSync('sh', ['-c', 'sleep 1000; true', '${marker}'])`)
     const builds = await Promise.all(owners.map((owner) => newDeployment(platform, owner, { archive })))
     const running = () => listArguments().filter((each) => each.includes(marker) && each.includes('sleep')).length
-    await vi.waitFor(() => expect(running()).toBeGreaterThanOrEqual(2), { timeout: 30_000 })
+    await vi.waitFor(() => expect(running()).toBeGreaterThanOrEqual(2), { timeout: 60_000 })
     const { host } = await deploy([file('index.html', 'built already')])
     expect((await visit(platform, host, '/')).text).toBe('built already')
 
@@ -441,7 +440,7 @@ describe('source', { ...unless(obstacle), timeout: BUILD_MS }, () => {
       expect(await untilEnded(platform, id)).toMatchObject({ status: 'FAILED', failureReason: 'Cancelled' })
     }
     // Their worker learns of it at the next heartbeat.
-    await vi.waitFor(() => expect(running()).toBe(0), { timeout: 30_000, interval: 100 })
+    await vi.waitFor(() => expect(running()).toBe(0), { timeout: 60_000, interval: 100 })
   })
 
   // Must be last, since it moves the clock.

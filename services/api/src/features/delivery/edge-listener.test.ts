@@ -144,7 +144,7 @@ describe('the internal listener', () => {
     const full = await visit(second, site.host, path)
     expect([full.status, full.headers['x-platform-error']]).toEqual([503, 'function_overloaded'])
     await expect.poll(async () => (await visit(second, site.host, path)).status).toBe(200)
-  }, 40_000)
+  })
 
   test('keeps a slot warm for as long as the URL is good that the other edge was asked by', async () => {
     const key = 'for a day'

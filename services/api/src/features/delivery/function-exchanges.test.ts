@@ -96,7 +96,7 @@ describe('headers of answers', () => {
         const lines = await platform.api.db.select().from(runtimeLogs).where(eq(runtimeLogs.deploymentId, id))
         expect(lines.map(({ message }) => message).join('\n')).toMatch(/answer could not be read.*Headers Overflow/i)
       },
-      { timeout: 30_000, interval: 50 },
+      { timeout: 60_000, interval: 50 },
     )
   })
 })
@@ -118,7 +118,7 @@ test('informational answers without end are cut off', async () => {
       const lines = await platform.api.db.select().from(runtimeLogs).where(eq(runtimeLogs.deploymentId, id))
       expect(lines.map(({ message }) => message).join('\n')).toMatch(/more than 100 answers of 1xx/)
     },
-    { timeout: 30_000, interval: 50 },
+    { timeout: 60_000, interval: 50 },
   )
 })
 
@@ -221,7 +221,7 @@ describe('what is kept of answers', () => {
         expect(answer.text).toContain('user=ana')
         expect(answer.text).not.toBe(first.text)
       },
-      { timeout: 30_000, interval: 100 },
+      { timeout: 60_000, interval: 100 },
     )
   })
 })
@@ -275,7 +275,7 @@ describe('who is silent for too long', () => {
           body: { request: { path: '/silent' } },
         })
       },
-      { timeout: 30_000, interval: 50 },
+      { timeout: 60_000, interval: 50 },
     )
     // They were silent for longer than that answer took.
     expect((await visit(platform, host, '/tell')).text).toBe('told')
@@ -322,7 +322,7 @@ describe('who is silent for too long', () => {
           .where(and(eq(requestLogs.deploymentId, id), eq(requestLogs.path, path)))
         expect(rows).toHaveLength(path === '/events' ? 2 : 1)
       },
-      { timeout: 30_000, interval: 100 },
+      { timeout: 60_000, interval: 100 },
     )
     expect(await linesOf(id)).toHaveLength(before)
     socket.destroy()
@@ -406,7 +406,7 @@ describe('a middleware that answers by itself', () => {
         const messages = (await linesOf(id)).map(({ message }) => message)
         expect(messages).toContainEqual(expect.stringMatching(/^Crashed: it ended with exit code 1/))
       },
-      { timeout: 30_000, interval: 50 },
+      { timeout: 60_000, interval: 50 },
     )
     expect((await visit(platform, host, '/short')).text).toBe('short')
   })

@@ -14,8 +14,6 @@ import { setQuota } from '../products/quotas.ts'
 
 const MB = 1_048_576
 const patience = { timeout: 60_000, interval: 100 }
-// Gigabytes take a while on a busy machine.
-vi.setConfig({ testTimeout: 120_000 })
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void
 

@@ -62,7 +62,7 @@ const lastLog = (deploymentId: string) =>
       if (!row) throw new Error('Nothing was logged yet')
       return row
     },
-    { timeout: 30_000, interval: 20 },
+    { timeout: 60_000, interval: 20 },
   )
 
 describe('a Function', () => {
@@ -254,7 +254,7 @@ describe('a Function', () => {
     }
     expect(received).toMatch(/^data: 0\n\ndata: 1\n\n/)
     sent.destroy()
-    await vi.waitFor(async () => expect((await visit(platform, host, '/left')).text).toBe('1'), { timeout: 30_000 })
+    await vi.waitFor(async () => expect((await visit(platform, host, '/left')).text).toBe('1'), { timeout: 60_000 })
   })
 
   test('HEAD has the head alone, and 304 no body', async () => {
@@ -409,7 +409,7 @@ describe('what is kept of answers', () => {
     const path = address(shared)
     for (const cacheStatus of ['miss', 'hit']) {
       await visit(platform, host, path)
-      await vi.waitFor(async () => expect(await lastLog(id)).toMatchObject({ cacheStatus }), { timeout: 30_000 })
+      await vi.waitFor(async () => expect(await lastLog(id)).toMatchObject({ cacheStatus }), { timeout: 60_000 })
     }
   })
 
@@ -492,7 +492,7 @@ describe('what is kept of answers', () => {
         expect(answer.headers['x-cache']).toBe('STALE')
         return answer
       },
-      { timeout: 30_000, interval: 100 },
+      { timeout: 60_000, interval: 100 },
     )
     expect(stale.text).toBe(first.text)
     await vi.waitFor(
@@ -501,7 +501,7 @@ describe('what is kept of answers', () => {
         expect(renewed.text).not.toBe(first.text)
         expect(renewed.text).not.toContain('other')
       },
-      { timeout: 30_000 },
+      { timeout: 60_000 },
     )
   })
 })
@@ -514,7 +514,7 @@ test('a stale answer whose renewal may not be kept is shown no more', async () =
   )
   expect((await visit(platform, host, '/')).text).toBe('1')
   await vi.waitFor(async () => expect((await visit(platform, host, '/')).headers['x-cache']).toBe('BYPASS'), {
-    timeout: 30_000,
+    timeout: 60_000,
     interval: 50,
   })
 })
@@ -581,7 +581,7 @@ describe('a Function that fails', () => {
           answers.push(answer)
           waits.delete(each)
         })
-    await vi.waitFor(() => expect(answers).toHaveLength(5), { timeout: 30_000, interval: 20 })
+    await vi.waitFor(() => expect(answers).toHaveLength(5), { timeout: 60_000, interval: 20 })
     for (const { statusCode, headers: received } of answers)
       expect([statusCode, received['x-platform-error'], received['retry-after']]).toEqual([
         503,
@@ -597,7 +597,7 @@ describe('a Function that fails', () => {
     }
     // Only now has the Function seen the client that will leave.
     await vi.waitFor(async () => expect(await logged()).toContainEqual(['INFO', '200 wait']), {
-      timeout: 30_000,
+      timeout: 60_000,
       interval: 20,
     })
     expect(await logged()).toEqual([
@@ -605,7 +605,7 @@ describe('a Function that fails', () => {
       ['WARN', 'Refused a request', ' Each of its 1 slots has 200 requests under way'],
     ])
     waits.values().next().value?.destroy()
-    await vi.waitFor(() => expect(answers).toHaveLength(204), { timeout: 30_000, interval: 20 })
+    await vi.waitFor(() => expect(answers).toHaveLength(204), { timeout: 60_000, interval: 20 })
     expect(answers.slice(5).every(({ statusCode }) => statusCode === 200)).toBe(true)
     for (const each of clientRequest) each.destroy()
   })
@@ -679,7 +679,7 @@ describe('other ways to answer', () => {
     expect(plain.text).toBe('plain')
     expect(plain.headers).not.toHaveProperty('x-worker')
     expect((await visit(platform, host, '/later')).text).toBe('soon')
-    await vi.waitFor(async () => expect((await visit(platform, host, '/done')).text).toBe('done'), { timeout: 30_000 })
+    await vi.waitFor(async () => expect((await visit(platform, host, '/done')).text).toBe('done'), { timeout: 60_000 })
   })
 
   test('a worker that needs what only Cloudflare has is refused by name', async () => {
@@ -818,7 +818,7 @@ describe('the platform from inside', () => {
         expect(items).toHaveLength(2)
         return items
       },
-      { timeout: 30_000, interval: 50 },
+      { timeout: 60_000, interval: 50 },
     )
     expect(lines[0]).toMatchObject({ message: 'listed 403', functionName: 'index', slot: 0, level: 'INFO' })
     await vi.waitFor(async () => {
@@ -827,7 +827,7 @@ describe('the platform from inside', () => {
         status: 200,
         body: { deploymentFunction: { name: 'index' } },
       })
-    }, 30_000)
+    }, 60_000)
     const all = await platform.call(ana.token, `GET /deployments/${id}/runtime-logs?requestId=${lines[0]?.requestId}`)
     expect((all.body as { items: { message: string }[] }).items.map(({ message }) => message)).toContain('[redacted]')
     const functions = await vi.waitFor(
@@ -837,7 +837,7 @@ describe('the platform from inside', () => {
         expect(items[0]?.requests).toBe(2)
         return items
       },
-      { timeout: 30_000, interval: 100 },
+      { timeout: 60_000, interval: 100 },
     )
     expect(functions).toMatchObject([{ path: 'index', slots: 1, coldStarts: 1 }])
   })
@@ -853,7 +853,7 @@ describe('the platform from inside', () => {
         if (!line) throw new Error('Nothing was printed yet')
         return line
       },
-      { timeout: 30_000, interval: 20 },
+      { timeout: 60_000, interval: 20 },
     )
     expect(message).toMatch(/^(\[redacted\])+ … \(cut\)$/)
   })
@@ -878,7 +878,7 @@ describe('the platform from inside', () => {
         }
         expect(lines.filter((line) => /^line \d+$/.test(line))).toHaveLength(2000)
       },
-      { timeout: 30_000, interval: 200 },
+      { timeout: 60_000, interval: 200 },
     )
   })
 })
@@ -898,9 +898,9 @@ test('the processes of a deployment end when that is retired (D83)', async () =>
       const lines = await db.select().from(runtimeLogs).where(eq(runtimeLogs.deploymentId, id))
       expect(lines.map(({ message }) => message)).toEqual(['ended'])
     },
-    { timeout: 30_000, interval: 50 },
+    { timeout: 60_000, interval: 50 },
   )
-  await vi.waitFor(async () => expect((await visit(platform, host, '/')).status).toBe(410), { timeout: 30_000 })
+  await vi.waitFor(async () => expect((await visit(platform, host, '/')).status).toBe(410), { timeout: 60_000 })
 })
 
 describe('a machine on which Functions cannot run', () => {

@@ -184,7 +184,7 @@ describe('the same process', () => {
     }
   })
 
-  test('while its Function grows from two to four, and others take the load', { timeout: 60_000 }, async () => {
+  test('while its Function grows from two to four, and others take the load', async () => {
     const grown = await deployStickySite(platform, ana)
     await setQuota(platform.api, ana.organizationId, 'function_slots', 4)
     await growTo(grown, 2)

@@ -161,7 +161,7 @@ test('an answer that a change overtook on its way is not kept', async (context) 
 
 // These tests mostly wait, each with its own directory and sites.
 describe.concurrent('where nothing is heard', () => {
-  test('while nothing is heard an answer is renewed after 5 s', { timeout: 30_000 }, async (context) => {
+  test('while nothing is heard an answer is renewed after 5 s', async (context) => {
     const { expect } = context
     const directory = await openDirectory(context)
     const { label, first, second } = await newSite()
@@ -175,7 +175,7 @@ describe.concurrent('where nothing is heard', () => {
     await expect.poll(() => directory.current(label)).toBe(second.id)
   })
 
-  test('a connection that listens and hangs is taken for lost', { timeout: 60_000 }, async (context) => {
+  test('a connection that listens and hangs is taken for lost', async (context) => {
     const { expect } = context
     const directory = await openDirectory(context)
     const { label, first, second } = await newSite()
@@ -190,28 +190,24 @@ describe.concurrent('where nothing is heard', () => {
     await untilAllHeard(directory, context)
   })
 
-  test(
-    'behind a pooler that passes no notification on, answers are renewed every 5 s',
-    { timeout: 60_000 },
-    async (context) => {
-      const { expect } = context
-      const notifications = openNotifications(
-        await startDeafWay(new URL(platform.databaseUrl), context),
-        createLogger('test', 'silent'),
-      )
-      context.onTestFinished(() => notifications.close())
-      const sites = openSiteDirectory({ db: platform.api.db, notifications })
-      const { label, first, second } = await newSite()
-      const current = async () => (await sites.find(label))?.deployment?.id
-      for (const next of [second, first, second]) {
-        await makeCurrent(platform, next)
-        await expect.poll(current, { timeout: ASK_AGAIN_MS * 4 }).toBe(next.id)
-      }
-    },
-  )
+  test('behind a pooler that passes no notification on, answers are renewed every 5 s', async (context) => {
+    const { expect } = context
+    const notifications = openNotifications(
+      await startDeafWay(new URL(platform.databaseUrl), context),
+      createLogger('test', 'silent'),
+    )
+    context.onTestFinished(() => notifications.close())
+    const sites = openSiteDirectory({ db: platform.api.db, notifications })
+    const { label, first, second } = await newSite()
+    const current = async () => (await sites.find(label))?.deployment?.id
+    for (const next of [second, first, second]) {
+      await makeCurrent(platform, next)
+      await expect.poll(current, { timeout: ASK_AGAIN_MS * 4 }).toBe(next.id)
+    }
+  })
 })
 
-test('all that was kept is forgotten when changes are heard again', { timeout: 30_000 }, async (context) => {
+test('all that was kept is forgotten when changes are heard again', async (context) => {
   const directory = await openDirectory(context)
   const { label, first, second } = await newSite()
   await untilAllHeard(directory, context)
@@ -223,36 +219,32 @@ test('all that was kept is forgotten when changes are heard again', { timeout: 3
   await expect.poll(() => directory.current(label)).toBe(second.id)
 })
 
-test(
-  'a known site outlasts its database, and a hanging one delays it by a second at most',
-  { timeout: 60_000 },
-  async (context) => {
-    const directory = await openDirectory(context)
-    const { label, first } = await newSite()
-    await untilAllHeard(directory, context)
-    expect(await directory.current(label)).toBe(first.id)
-    directory.listening.cut()
-    directory.reading.hang()
-    const find = () => directory.current(label)
-    // Until the end of the connection that listens is noticed, the answer stays as it is.
-    await expect
-      .poll(() => {
-        directory.pass(ASK_AGAIN_MS)
-        return isKnown(find())
-      })
-      .toBe(false)
-    for (let n = 0; n < 2; n++) {
+test('a known site outlasts its database, and a hanging one delays it by a second at most', async (context) => {
+  const directory = await openDirectory(context)
+  const { label, first } = await newSite()
+  await untilAllHeard(directory, context)
+  expect(await directory.current(label)).toBe(first.id)
+  directory.listening.cut()
+  directory.reading.hang()
+  const find = () => directory.current(label)
+  // Until the end of the connection that listens is noticed, the answer stays as it is.
+  await expect
+    .poll(() => {
       directory.pass(ASK_AGAIN_MS)
-      // The database hangs until this test wakes it, and a query of the pool waits 12 s for it.
-      const query = directory.db.execute(sql`select 1`).catch(() => 'the query gave up')
-      expect(await Promise.race([find(), query])).toBe(first.id)
-      // Then nobody is delayed for a while.
-      directory.pass(ASK_AGAIN_MS - 1)
-      expect(await isKnown(find())).toBe(true)
-    }
-    directory.reading.wake()
-    directory.reading.cut()
-    expect(await directory.current(label)).toBe(first.id)
-    await expect(directory.sites.find(`never-${unique()}`)).rejects.toThrow('Failed query')
-  },
-)
+      return isKnown(find())
+    })
+    .toBe(false)
+  for (let n = 0; n < 2; n++) {
+    directory.pass(ASK_AGAIN_MS)
+    // The database hangs until this test wakes it, and a query of the pool waits 12 s for it.
+    const query = directory.db.execute(sql`select 1`).catch(() => 'the query gave up')
+    expect(await Promise.race([find(), query])).toBe(first.id)
+    // Then nobody is delayed for a while.
+    directory.pass(ASK_AGAIN_MS - 1)
+    expect(await isKnown(find())).toBe(true)
+  }
+  directory.reading.wake()
+  directory.reading.cut()
+  expect(await directory.current(label)).toBe(first.id)
+  await expect(directory.sites.find(`never-${unique()}`)).rejects.toThrow('Failed query')
+})

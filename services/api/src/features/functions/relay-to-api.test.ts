@@ -37,7 +37,7 @@ afterEach(() => {
     server.close()
   }
 })
-const count = (n: number) => vi.waitFor(() => expect(options).toHaveLength(n), { timeout: 30_000, interval: 5 })
+const count = (n: number) => vi.waitFor(() => expect(options).toHaveLength(n), { timeout: 60_000, interval: 5 })
 
 test('requests of one connection go to the API one after the other, however many are sent at once', async () => {
   const socket = connect(portOf(relayed), '127.0.0.1')
@@ -53,7 +53,7 @@ test('requests of one connection go to the API one after the other, however many
     expect(open).toBeLessThanOrEqual(2)
     answers[n]?.end(`answer ${n};`)
   }
-  await vi.waitFor(() => expect(received.match(/answer \d+;/g)).toHaveLength(50), { timeout: 30_000 })
+  await vi.waitFor(() => expect(received.match(/answer \d+;/g)).toHaveLength(50), { timeout: 60_000 })
   expect(options.map(({ url }) => url)).toEqual(Array.from({ length: 50 }, (_, n) => `/${n}`))
   socket.destroy()
 })

@@ -53,11 +53,20 @@ const untilKnown = (deploymentId: string, { api }: { api: TestPlatform['api'] })
             gt(functionSlots.slots, 0),
           ),
         ),
-      { timeout: 30_000 },
+      { timeout: 60_000 },
     )
     .toBe(1)
 
+/** Lets deployments and promotions wait for their edges for an hour, in place of 5 s and 2 s, so that the order of events decides. */
+function waitForEdges() {
+  const { warm } = platform.api.edgeWarmer
+  const warming = vi.spyOn(platform.api.edgeWarmer, 'warm').mockImplementation((change) => warm(change, 3_600_000))
+  onTestFinished(() => warming.mockRestore())
+  return warming
+}
+
 test('a Function that runs is warm on its edge before a new deployment of it is current, and in a rollback', async () => {
+  waitForEdges()
   const ana = await newOwner(platform)
   const host = await giveHostname(platform, ana.applicationId)
   const first = await deploy(ana, 'first')
@@ -89,9 +98,7 @@ test('a Function that cannot start delays nothing, and an edge that is gone is n
   for (const at of [second, third]) await untilKnown(first.id, at)
   await third.stop()
   // If the deployment waited for an edge it would wait for an hour.
-  const { warm } = platform.api.edgeWarmer
-  const warming = vi.spyOn(platform.api.edgeWarmer, 'warm').mockImplementation((change) => warm(change, 3_600_000))
-  onTestFinished(() => warming.mockRestore())
+  const warming = waitForEdges()
   const broken = await deploy(ana, 'broken', `throw new Error('not today')`)
   expect(warming).toHaveBeenCalled()
   expect(broken.status).toBe('ACTIVE')

@@ -43,7 +43,7 @@ test('an AVIF that takes too long is 504 at its deadline, and is not tried again
 
 const png = (await picture(60, 40, 'png')).toString('base64')
 
-test('a Function may be the source, behind a middleware', { timeout: 60_000 }, async () => {
+test('a Function may be the source, behind a middleware', async () => {
   const { id } = await newDeployment(platform, ana, {
     archive: buildOutput(
       {

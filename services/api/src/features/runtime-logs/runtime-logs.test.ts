@@ -247,7 +247,7 @@ describe('the writer', () => {
         expect(Number(row?.kept) + Number(row?.lost)).toBe(written)
         expect(Number(row?.lost)).toBeGreaterThan(500)
       },
-      { timeout: 30_000, interval: 200 },
+      { timeout: 60_000, interval: 200 },
     )
     expect(messagesOf(await list(site, '?level=WARN'))).toEqual([
       expect.stringMatching(/^\d+ lines were lost here: the log could not keep up$/),

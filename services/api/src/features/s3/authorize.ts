@@ -15,6 +15,7 @@ import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { type ApplicationActor, type Deps, grants } from '../../deps.ts'
 import type { RawExchange } from '../../http/raw-listener.ts'
 import { throttleAddress, authenticate } from '../../http/exchange.ts'
+import { keepLastUse } from '../api-keys/last-use.ts'
 import { noAccess } from '../products/product-access.ts'
 import { FULL } from '../storage/stored-bytes.ts'
 import type { Bucket } from '../storage/buckets.ts'
@@ -101,8 +102,9 @@ function requireOwnEnvironment(caller: ApplicationActor, { bucket }: Asked, name
 }
 
 /** The caller of a verified signature. Only a caller who has the secret learns that the key has expired (D2). */
-function callerOf({ now }: Pick<Deps, 'now'>, key: UsableKey): ApplicationActor {
-  if (key.expiresAt && key.expiresAt <= now()) throw s3Failure('InvalidAccessKeyId', 'The API key has expired')
+async function callerOf(deps: Deps, key: UsableKey): Promise<ApplicationActor> {
+  if (key.expiresAt && key.expiresAt <= deps.now()) throw s3Failure('InvalidAccessKeyId', 'The API key has expired')
+  await keepLastUse(deps, key)
   const { id: keyId, applicationId, deploymentId, environmentId } = key
   const caller = { keyId, applicationId, scopes: new Set(key.scopes) }
   if (deploymentId === null || environmentId === null) return { kind: 'key', ...caller }
@@ -126,7 +128,7 @@ async function authorizeSigned(exchange: RawExchange, request: Request, claim: S
   const [signer] = await Promise.all([findSigner(deps.db, claim.keyId, lookup), request.admitted])
   const key = usableKey(signer?.key)
   const seed = verifySignature(signed, claim, await signingKeys(deps.sealer)(key.state, claim))
-  const caller = callerOf(deps, key)
+  const caller = await callerOf(deps, key)
   exchange.actor = caller
   requireScope(caller.scopes, request.scope)
   const named = signer?.named ?? NOTHING
@@ -197,7 +199,7 @@ export async function authorizeForm(
   const signer = await findSigner(deps.db, claim.keyId, lookup)
   const key = usableKey(signer?.key)
   verifyPolicy(policy, claim, await signingKeys(deps.sealer)(key.state, claim))
-  const caller = callerOf(deps, key)
+  const caller = await callerOf(deps, key)
   exchange.actor = caller
   requireScope(caller.scopes, 'network:storage:write')
   requireOwnEnvironment(caller, lookup, signer?.named ?? NOTHING)

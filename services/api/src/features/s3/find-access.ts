@@ -40,6 +40,7 @@ export interface SigningApiKey {
   expiresAt: Date | null
   signingState: Buffer | null
   signingKekId: string | null
+  lastUsedAt: Date | null
 }
 
 const named = {
@@ -57,6 +58,7 @@ const key = {
   expiresAt: apiKeys.expiresAt,
   signingState: apiKeys.signingState,
   signingKekId: apiKeys.signingKekId,
+  lastUsedAt: apiKeys.lastUsedAt,
 }
 const bucketNamed = and(
   eq(buckets.environmentId, environments.id),

@@ -102,7 +102,6 @@ const LARGE = isDrill ? 100_000_000 : 8_000_000
 
 test.each([15_000, 30_000, 1_000_000, LARGE])(
   'a file of %s bytes arrives whole, wherever its form is cut',
-  { timeout: 120_000 },
   async (size) => {
     const next = openDice().fraction
     // Pieces of any size up to 64 KiB, small ones as often as large ones; and one form whose fields are not cut.

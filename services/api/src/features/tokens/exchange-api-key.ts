@@ -6,6 +6,7 @@ import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { eq, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { hashSecret } from '../api-keys/api-keys.ts'
+import { keepLastUse } from '../api-keys/last-use.ts'
 import { apiKeys } from '../api-keys/table.ts'
 
 /** Lifetime of an access token in seconds (A §5). */
@@ -25,6 +26,7 @@ const keyById = lazyPrepared((db) =>
       secretHash: apiKeys.secretHash,
       expiresAt: apiKeys.expiresAt,
       deletedAt: apiKeys.deletedAt,
+      lastUsedAt: apiKeys.lastUsedAt,
     })
     .from(apiKeys)
     .where(eq(apiKeys.id, sql.placeholder('id')))
@@ -56,10 +58,11 @@ function narrowed(held: readonly string[], requestedScope: string | undefined): 
  * was deleted: invalid_token with the Bearer challenge (D1 to D3). Without the secret nothing can be learned.
  */
 export async function exchangeApiKey(
-  { db, keySet, now, publicUrl }: Deps,
+  deps: Deps,
   { clientId, secret, method }: ClientCredentials,
   scope: string | undefined,
 ): Promise<KeyToken> {
+  const { db, keySet, now, publicUrl } = deps
   const [key] = await keyById(db).execute({ id: isUuid(clientId) ? clientId : nobody.id })
   const isRight = timingSafeEqual(hashSecret(secret ?? ''), (key ?? nobody).secretHash)
   if (!key || !isRight) throw invalidClient(method)
@@ -77,6 +80,7 @@ export async function exchangeApiKey(
   if (key.applicationId === null) throw new InvalidToken('The application of this API key no longer exists')
 
   const granted = narrowed(key.scopes, scope)
+  await keepLastUse(deps, key)
   const claims = {
     iss: publicUrl,
     aud: publicUrl,

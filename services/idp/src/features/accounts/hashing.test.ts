@@ -52,7 +52,7 @@ test('its process ends after a minute without a password, and another is there f
   expect(childrenOf(process.pid)).toEqual([pid])
   vi.advanceTimersByTime(1)
   vi.useRealTimers()
-  await vi.waitFor(() => expect(childrenOf(process.pid)).toEqual([]), { timeout: 30_000 })
+  await vi.waitFor(() => expect(childrenOf(process.pid)).toEqual([]), { timeout: 60_000 })
   expect(await hashing.verify(hash, 'password')).toBe(true)
 })
 
@@ -69,7 +69,7 @@ test('its process has a low priority, no secret of ours, and ends when ours is k
   expect(getPriority(pid)).toBe(constants.priority.PRIORITY_BELOW_NORMAL)
   if (process.platform === 'linux') expect(readFileSync(`/proc/${pid}/environ`, 'utf8')).not.toContain('MASTER_KEYS')
   service.kill('SIGKILL')
-  await vi.waitFor(() => expect(() => process.kill(pid, 0)).toThrow('ESRCH'), { timeout: 30_000 })
+  await vi.waitFor(() => expect(() => process.kill(pid, 0)).toThrow('ESRCH'), { timeout: 60_000 })
 })
 
 test('a command that has hashed ends, though it closes nothing', async () => {

@@ -60,7 +60,7 @@ const waiting = async () => {
   const { values } = await workUnderWay.get()
   return values.find(({ labels }) => labels.kind === 'password_hash' && labels.state === 'waiting')?.value ?? 0
 }
-const untilWaiting = (count: number) => vi.waitFor(async () => expect(await waiting()).toBe(count), 30_000)
+const untilWaiting = (count: number) => vi.waitFor(async () => expect(await waiting()).toBe(count), 60_000)
 
 interface Flood {
   /** The passwords that got a slot, in order. */

@@ -97,7 +97,7 @@ const untilWaiting = (count: number) =>
       "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
     )
     expect(waiting).toHaveLength(count)
-  }, 30_000)
+  }, 60_000)
 /** Lets two requests queue for a row, the first in front, and returns their results. */
 const inLine = <A, B>(row: ReturnType<typeof sql>, first: () => Promise<A>, second: () => Promise<B>) =>
   idp.deps.db

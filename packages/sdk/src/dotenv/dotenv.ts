@@ -3,6 +3,9 @@ export class DotenvError extends Error {}
 
 const KEY = /^[A-Za-z_]\w*$/
 
+/** Nothing but a comment, at most. It may end in a carriage return, which `.` is not. */
+const BLANK = /^\s*(?:#[^]*)?$/
+
 /** What a value looks like without quotes. */
 const PLAIN = /^[\w@%+:,./-]*$/
 
@@ -38,8 +41,12 @@ const ESCAPES: Record<string, string> = { n: '\n', r: '\r', t: '\t', '"': '"', '
  * stands, with its line breaks; between double quotes a backslash escapes n, r, t, ", \, $ and `. Nothing is expanded. Of a key that is
  * there twice the last counts. Throws DotenvError with the number of the line.
  */
-export function parseDotenv(text: string): Map<string, string> {
-  const variables = new Map<string, string>()
+export const parseDotenv = (text: string): Map<string, string> =>
+  new Map(readDotenv(text).map(({ key, value }) => [key, value]))
+
+/** As parseDotenv, with each line of a key that is there more than once, in the order of the file. */
+export function readDotenv(text: string): { key: string; value: string }[] {
+  const variables: { key: string; value: string }[] = []
   let place = text.startsWith('\uFEFF') ? 1 : 0
   const fail = (what: string): never => {
     throw new DotenvError(`Line ${text.slice(0, place).split('\n').length}: ${what}`)
@@ -50,7 +57,7 @@ export function parseDotenv(text: string): Map<string, string> {
   }
   while (place < text.length) {
     const line = text.slice(place, lineEnd(place))
-    if (/^\s*(?:#.*)?$/.test(line)) {
+    if (BLANK.test(line)) {
       place = lineEnd(place) + 1
       continue
     }
@@ -67,21 +74,18 @@ export function parseDotenv(text: string): Map<string, string> {
       const end = endOf(text, start + 1, quote)
       if (end === -1) fail(`the value of ${key} has no closing ${quote}`)
       const rest = text.slice(end + 1, lineEnd(end))
-      if (!/^\s*(?:#.*)?$/.test(rest)) fail(`there is more behind the value of ${key}`)
+      if (!BLANK.test(rest)) fail(`there is more behind the value of ${key}`)
       const inside = text.slice(start + 1, end)
-      variables.set(
-        key,
-        quote === '"' ? inside.replace(/\\(.)/gs, (all, character: string) => ESCAPES[character] ?? all) : inside,
-      )
+      const value =
+        quote === '"' ? inside.replace(/\\(.)/gs, (all, character: string) => ESCAPES[character] ?? all) : inside
+      variables.push({ key, value })
       place = lineEnd(end) + 1
     } else {
-      variables.set(
-        key,
-        text
-          .slice(start, lineEnd(start))
-          .replace(/(?:^|\s)#[^]*$/, '')
-          .trim(),
-      )
+      const value = text
+        .slice(start, lineEnd(start))
+        .replace(/(?:^|\s)#[^]*$/, '')
+        .trim()
+      variables.push({ key, value })
       place = lineEnd(start) + 1
     }
   }

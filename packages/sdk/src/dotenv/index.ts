@@ -1,0 +1,2 @@
+export { DotenvError, parseDotenv, readDotenv, writeDotenv } from './dotenv.ts'
+export { problemOfKey, problemOfValue } from './variable.ts'

@@ -1,0 +1,47 @@
+/** Values of all kinds: what quotes, shells, line ends, Unicode and parsers of such files stumble over. */
+export function awkwardValues(): string[] {
+  const pieces = [
+    '',
+    'plain',
+    ' led',
+    'trailed ',
+    '\n',
+    '\r\n',
+    '\r',
+    '\t',
+    "'",
+    '"',
+    '`',
+    '\\',
+    '\\n',
+    '$',
+    '${HOME}',
+    '$(id)',
+    '#',
+    ' # no comment',
+    '=',
+    'a=b',
+    'é',
+    '日本',
+    '👩‍👩‍👧',
+    '\u0000'.replace('\0', '\u0001'),
+    '\u001b[31m',
+    '\u2028',
+    '\uFEFF',
+    '%',
+    '!',
+    '{"a":"b"}',
+    '-----BEGIN KEY-----\nMII\n-----END KEY-----\n',
+    'export X=1',
+  ]
+  const values = pieces.flatMap((piece) => [
+    piece,
+    `${piece}${piece}`,
+    `x${piece}`,
+    `${piece}y`,
+    `'${piece}"`,
+    `"${piece}'`,
+    `\`${piece}\\`,
+  ])
+  return [...new Set(values)].slice(0, 199)
+}
