@@ -290,6 +290,19 @@ describeInChromium('API keys in the console', (open) => {
       await button(page, 'Stay').click()
       expect([way, await secretOf(page).innerText()]).toEqual([way, secret])
     }
+    // The browser tells of the first question's end when the second one is open.
+    await page.getByRole('link', { name: 'Deployments', exact: true }).click()
+    await button(page, 'Stay').waitFor()
+    await page.evaluate(async () => {
+      const named = (tag: string, name: string) =>
+        [...document.querySelectorAll<HTMLElement>(tag)].find((element) => element.textContent.trim() === name)
+      const closed = new Promise((done) => document.querySelector('dialog')?.addEventListener('close', done))
+      named('button', 'Stay')?.click()
+      await Promise.resolve()
+      named('a', 'Deployments')?.click()
+      await closed
+    })
+    await button(page, 'Stay').click()
     // Without this the browser asks nobody.
     await page.reload({ timeout: 2_000 }).catch(() => {})
     expect(asked).toEqual(['beforeunload'])

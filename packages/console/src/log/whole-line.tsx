@@ -1,6 +1,7 @@
 import { Check, Copy, X } from 'lucide-preact'
-import { useEffect, useId, useMemo, useRef, useState } from 'preact/hooks'
+import { useId, useMemo, useState } from 'preact/hooks'
 import { Button } from '../parts/button.tsx'
+import { useModal } from '../parts/dialog.tsx'
 import { bytes, number as figure } from '../words.ts'
 import { plainText } from './escapes.ts'
 import type { LogLine } from './lines.ts'
@@ -24,13 +25,10 @@ const COPY_WORDS = { idle: 'Copy', copied: 'Copied', refused: 'The browser refus
 
 /** A dialog with all of a line that is too long for its row. */
 export function WholeLine({ line, number, onClose }: { line: LogLine; number: number; onClose: () => void }) {
-  const dialog = useRef<HTMLDialogElement>(null)
+  const { ref, close } = useModal(onClose)
   const id = useId()
   const text = useMemo(() => plainText(line.text), [line])
   const [copying, setCopying] = useState<keyof typeof COPY_WORDS>('idle')
-  useEffect(() => {
-    dialog.current?.showModal()
-  }, [])
   const copy = async (): Promise<void> => {
     setCopying(
       await navigator.clipboard.writeText(text).then(
@@ -42,9 +40,9 @@ export function WholeLine({ line, number, onClose }: { line: LogLine; number: nu
   const CopyIcon = copying === 'copied' ? Check : Copy
   return (
     <dialog
-      ref={dialog}
+      ref={ref}
       aria-labelledby={id}
-      onClose={onClose}
+      onClose={close}
       class="max-h-[calc(100dvh-2rem)] w-[min(60rem,calc(100vw-2rem))] max-w-none rounded-dialog border border-line bg-surface p-4 text-ink shadow-float backdrop:bg-[oklch(0_0_0/0.4)] sm:p-6"
     >
       <div class="mb-4 flex flex-wrap items-center gap-2">
@@ -56,7 +54,7 @@ export function WholeLine({ line, number, onClose }: { line: LogLine; number: nu
           <CopyIcon size={16} strokeWidth={1.5} aria-hidden="true" />
           <span aria-live="polite">{COPY_WORDS[copying]}</span>
         </Button>
-        <Button autofocus onClick={() => dialog.current?.close()}>
+        <Button autofocus onClick={close}>
           <X size={16} strokeWidth={1.5} aria-hidden="true" />
           Close
         </Button>

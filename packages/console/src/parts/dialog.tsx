@@ -1,6 +1,27 @@
-import type { ComponentChildren } from 'preact'
+import type { ComponentChildren, RefObject } from 'preact'
 import { useEffect, useId, useRef } from 'preact/hooks'
 import { Button, type ButtonKind } from './button.tsx'
+
+/**
+ * A dialog that is open as long as it is drawn.
+ *
+ * close: closes it, so that the browser gives the focus back, and has told `onClose` when it returns. The browser's own event comes later,
+ * when the next question may be open already.
+ */
+export function useModal(onClose: () => void): { ref: RefObject<HTMLDialogElement>; close: () => void } {
+  const ref = useRef<HTMLDialogElement>(null)
+  const isClosed = useRef(false)
+  useEffect(() => {
+    ref.current?.showModal()
+  }, [])
+  const close = (): void => {
+    if (isClosed.current) return
+    isClosed.current = true
+    ref.current?.close()
+    onClose()
+  }
+  return { ref, close }
+}
 
 /**
  * A window above the page, which Escape closes and which keeps the focus. children: with what closes it; one of them has `autofocus`. The
@@ -15,22 +36,19 @@ export function Modal({
   onClose: () => void
   children: (close: () => void) => ComponentChildren
 }) {
-  const dialog = useRef<HTMLDialogElement>(null)
+  const { ref, close } = useModal(onClose)
   const id = useId()
-  useEffect(() => {
-    dialog.current?.showModal()
-  }, [])
   return (
     <dialog
-      ref={dialog}
+      ref={ref}
       aria-labelledby={id}
-      onClose={onClose}
+      onClose={close}
       class="w-[min(30rem,calc(100vw-2rem))] rounded-dialog border border-line bg-surface p-6 text-ink shadow-float backdrop:bg-[oklch(0_0_0/0.4)]"
     >
       <h2 id={id} class="mb-3 text-heading font-semibold tracking-tight">
         {title}
       </h2>
-      {children(() => dialog.current?.close())}
+      {children(close)}
     </dialog>
   )
 }
