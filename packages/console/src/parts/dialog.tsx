@@ -74,7 +74,8 @@ export function Dialog({
   reason?: string | undefined
   /** What the other button says. */
   harmless?: string
-  onConfirm: () => void
+  /** close: as the harmless answer does. */
+  onConfirm: (close: () => void) => void
   onClose: () => void
   children: ComponentChildren
 }) {
@@ -87,7 +88,7 @@ export function Dialog({
             <Button autofocus onClick={close}>
               {harmless}
             </Button>
-            <Button kind={kind} reason={isBusy ? 'Under way' : reason} onClick={onConfirm}>
+            <Button kind={kind} reason={isBusy ? 'Under way' : reason} onClick={() => onConfirm(close)}>
               {verb}
             </Button>
           </div>

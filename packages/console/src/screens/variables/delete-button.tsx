@@ -1,5 +1,5 @@
 import type { EnvironmentVariable } from '@platform/sdk'
-import { useId, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import { Button } from '../../parts/button.tsx'
 import { Dialog } from '../../parts/dialog.tsx'
 import { tell } from '../../parts/toast.tsx'
@@ -25,7 +25,6 @@ export function DeleteButton({
   onError: (error: Error | undefined) => void
   onRemoved: () => void
 }) {
-  const button = useId()
   const [isAsking, ask] = useState(false)
   const [isBusy, setBusy] = useState(false)
   const { key, value } = variable
@@ -40,7 +39,8 @@ export function DeleteButton({
     }
   }
 
-  async function remove(): Promise<void> {
+  /** close: closes the question, if there was one. */
+  async function remove(close?: () => void): Promise<void> {
     setBusy(true)
     onError(undefined)
     try {
@@ -50,8 +50,7 @@ export function DeleteButton({
       return
     } finally {
       setBusy(false)
-      // By itself, the dialog gives the focus back to the button.
-      document.getElementById(button)?.parentElement?.querySelector('dialog')?.close()
+      close?.()
     }
     onRemoved()
     onChanged()
@@ -65,7 +64,6 @@ export function DeleteButton({
     <>
       <Button
         kind="plain"
-        id={button}
         data-delete
         reason={obstacleOf(layer) ?? (isBusy ? 'Under way' : undefined)}
         onClick={() => (value === null ? ask(true) : void remove())}
@@ -78,7 +76,7 @@ export function DeleteButton({
           verb="Delete variable"
           kind="danger"
           isBusy={isBusy}
-          onConfirm={() => void remove()}
+          onConfirm={(close) => void remove(close)}
           onClose={() => ask(false)}
         >
           <p>
