@@ -486,6 +486,33 @@ describeInChromium('variables in the console', (open) => {
     await context.close()
   })
 
+  test('a refused deletion of a sensitive variable closes the question, says why, leads back to the button, and can be asked for again at once', async () => {
+    const home = await newHome(platform)
+    await create(home, 'application', 'TOKEN', 'x', true)
+    const { context, page, faults, sent } = await openAt(home)
+    await page.route(/\/env-vars\/[^/]+$/, (route) =>
+      route.request().method() === 'DELETE' && sent.length === 1
+        ? route.fulfill({
+            status: 403,
+            headers: { 'access-control-allow-origin': '*', 'content-type': 'application/json' },
+            json: { error: 'The token lacks the scope network:env_vars:delete' },
+          })
+        : route.fallback(),
+    )
+    const remove = button(page, 'Delete TOKEN of the application')
+    await remove.click()
+    await button(page, 'Delete variable').click()
+    await main(page).getByRole('alert').filter({ hasText: 'network:env_vars:delete' }).waitFor()
+    expect(await page.getByRole('dialog').count()).toBe(0)
+    expect(await focused(page)).toBe('Delete TOKEN of the application')
+    await remove.click()
+    await button(page, 'Delete variable').click()
+    await page.getByText('TOKEN is deleted from the application').waitFor()
+    expect(sent).toEqual(['DELETE', 'DELETE'])
+    expect(faults).toEqual([])
+    await context.close()
+  })
+
   test('a member reads the variables of the organization and changes none of them, an administrator does', async () => {
     const home = await newHome(platform)
     await create(home, 'organization', 'SHARED', 'all')
