@@ -29,11 +29,18 @@ import { createServiceDatabase } from './service-databases.ts'
 interface TestClock {
   now: () => Date
   advance: (ms: number) => void
+  /** From now on each reading moves it on by so much, so that two readings never agree. */
+  stepAtEachReading: (ms: number) => void
 }
 
 function startClock(): TestClock {
   let offset = 0
-  return { now: () => new Date(Date.now() + offset), advance: (ms) => void (offset += ms) }
+  let step = 0
+  return {
+    now: () => new Date(Date.now() + (offset += step)),
+    advance: (ms) => void (offset += ms),
+    stepAtEachReading: (ms) => void (step = ms),
+  }
 }
 
 /** An answer, as tests look at it. */

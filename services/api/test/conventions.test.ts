@@ -8,7 +8,7 @@ import { eq } from 'drizzle-orm'
 import { profiles } from '../src/features/profiles/table.ts'
 import { register } from 'prom-client'
 import { decodeJwt, type JSONWebKeySet } from 'jose'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { newKey, newOwner, type Owner, unique } from './scenario.ts'
 
 const ORIGIN = 'https://console.example.com'
@@ -68,6 +68,24 @@ test('a key named in the token itself is not looked at (D5)', async () => {
   expect(
     (await platform.call(`${head}.${Buffer.from(signature).toString('base64url')}`, 'GET /organizations')).status,
   ).toBe(401)
+})
+
+test('a key expires 7,776,000,000 ms after its creation, although each look at the clock tells another time (A §4)', async () => {
+  platform.clock.stepAtEachReading(1)
+  onTestFinished(() => platform.clock.stepAtEachReading(0))
+  const { body } = await platform.call(ana.token, 'POST /api-keys', { name: 'ci', applicationId: ana.applicationId })
+  expect(Date.parse(body.expiresAt) - Date.parse(body.createdAt)).toBe(7_776_000_000)
+  expect(body.updatedAt).toBe(body.createdAt)
+})
+
+test('an upload session lasts 86,400,000 ms, although each look at the clock tells another time (A §4)', async () => {
+  const buckets = `/applications/${ana.applicationId}/environments/production/buckets`
+  const { name } = (await platform.call(ana.token, `POST ${buckets}`, { name: unique() })).body
+  platform.clock.stepAtEachReading(1)
+  onTestFinished(() => platform.clock.stepAtEachReading(0))
+  const session = { key: 'a', contentLength: 1, checksumSha256: 'a'.repeat(64) }
+  const { body } = await platform.call(ana.token, `POST ${buckets}/${name}/uploads`, session)
+  expect(Date.parse(body.session.expiresAt) - Date.parse(body.session.createdAt)).toBe(86_400_000)
 })
 
 test('a token is refused once it has expired, although it was accepted before (A §5)', async () => {

@@ -57,6 +57,8 @@ export interface TestIdp {
   databaseUrl: string
   /** Moves the service's clock. */
   advance(ms: number): void
+  /** From now on each reading moves the clock on by so much, so that two readings never agree. */
+  stepAtEachReading(ms: number): void
   /** Stops the service's clock until the returned function is called; `advance` moves it still. */
   holdClock(): () => void
   now(): Date
@@ -101,7 +103,8 @@ export async function startTestIdp(
 ): Promise<TestIdp> {
   let offset = 0
   let heldAt: number | undefined
-  const now = () => new Date((heldAt ?? Date.now()) + offset)
+  let step = 0
+  const now = () => new Date((heldAt ?? Date.now()) + (offset += step))
   const port = await freePort()
   const url = `http://localhost:${port}`
   const database = env.DATABASE_URL ?? (await createServiceDatabase('idp')).url
@@ -147,6 +150,7 @@ export async function startTestIdp(
     deps,
     databaseUrl: database,
     advance: (ms) => void (offset += ms),
+    stepAtEachReading: (ms) => void (step = ms),
     holdClock() {
       const before = heldAt
       heldAt ??= Date.now()

@@ -62,10 +62,11 @@ export async function completeResponse(
   { id, itemIds, totalTokens }: WholeResponse,
 ): Promise<void> {
   const { organizationId, applicationId } = owner
+  const createdAt = deps.now()
   const items = itemIds
     .filter(isStorable)
     .slice(0, ITEMS_MAX)
-    .map((item) => ({ id: item, provider: provider.id, organizationId, applicationId, createdAt: deps.now() }))
+    .map((item) => ({ id: item, provider: provider.id, organizationId, applicationId, createdAt }))
   const work: Promise<void>[] = []
   if (items.length > 0) work.push(orWarn(deps, deps.db.insert(aiResponseItems).values(items).onConflictDoNothing()))
   if (totalTokens !== undefined && isStorable(id)) work.push(noteTokens(deps, owner, provider.id, id, totalTokens))

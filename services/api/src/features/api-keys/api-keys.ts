@@ -70,10 +70,10 @@ function refuseScopes(scopes: readonly string[], by: UserActor): void {
 }
 
 /** Requires the console's users to have authenticated within 15 minutes to manage keys (A §4 rule 6, D6). Throws SignInTooOld. */
-function requireFreshSignIn({ consoleClientIds, now }: Pick<Deps, 'consoleClientIds' | 'now'>, by: UserActor): void {
+function requireFreshSignIn({ consoleClientIds }: Pick<Deps, 'consoleClientIds'>, by: UserActor, time: Date): void {
   if (!consoleClientIds.has(by.clientId)) return
   const provenAt = by.authenticatedAt?.getTime() ?? 0
-  if (now().getTime() - provenAt > PROVEN_WITHIN_MS)
+  if (time.getTime() - provenAt > PROVEN_WITHIN_MS)
     throw new SignInTooOld(
       'Sign in again: managing API keys needs credentials proven within the last 15 minutes',
       PROVEN_WITHIN_MS / 1_000,
@@ -83,19 +83,19 @@ function requireFreshSignIn({ consoleClientIds, now }: Pick<Deps, 'consoleClient
 type Expiry = Date | null | undefined
 
 /**
- * When a new key expires: after 90 days by default. Only the console may create keys that never expire; a past date is refused (A
- * §4 rule 5, D6, D8).
+ * When a key that is created at `time` expires: 90 days later by default. Only the console may create keys that never expire; a
+ * past date is refused (A §4 rule 5, D6, D8).
  */
 function expiryOf(
   expiry: Expiry,
-  { consoleClientIds, now }: Pick<Deps, 'consoleClientIds' | 'now'>,
+  { consoleClientIds }: Pick<Deps, 'consoleClientIds'>,
   by: UserActor,
+  time: Date,
 ): Date | null {
-  const nowMs = now().getTime()
-  if (expiry === undefined) return new Date(nowMs + LIFETIME_DEFAULT_MS)
+  if (expiry === undefined) return new Date(time.getTime() + LIFETIME_DEFAULT_MS)
   if (expiry === null && !consoleClientIds.has(by.clientId))
     throw new BadRequest('A key without expiry can only be created in the console')
-  if (expiry !== null && expiry.getTime() <= nowMs) throw new BadRequest('expiresAt is in the past')
+  if (expiry !== null && expiry <= time) throw new BadRequest('expiresAt is in the past')
   return expiry
 }
 
@@ -115,13 +115,13 @@ export async function createApiKey(
   application: Application,
   newKey: NewKey,
 ): Promise<ShownKey & { secret: string }> {
-  requireFreshSignIn(deps, by)
+  const time = deps.now()
+  requireFreshSignIn(deps, by, time)
   const scopes = newKey.scopes.length === 0 ? [SCOPE_DEFAULT] : [...new Set(newKey.scopes)]
   refuseScopes(scopes, by)
-  const expiresAt = expiryOf(newKey.expiresAt, deps, by)
+  const expiresAt = expiryOf(newKey.expiresAt, deps, by, time)
 
   const id = newId()
-  const time = deps.now()
   const secret = `${SECRET_PREFIX}${randomBytes(32).toString('base64url')}`
   const sealed = reachesStorage(scopes)
     ? deps.sealer.seal(await createSigningState(secret), `api_key:${id}`)
@@ -167,8 +167,8 @@ export async function listApiKeys({ db }: Pick<Deps, 'db'>, application: Applica
  * deleted.
  */
 export async function deleteApiKey(deps: Deps, by: UserActor, id: string): Promise<void> {
-  requireFreshSignIn(deps, by)
   const time = deps.now()
+  requireFreshSignIn(deps, by, time)
   await deps.db.transaction(async (tx) => {
     const [gone] = await tx
       .update(apiKeys)

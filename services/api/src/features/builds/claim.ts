@@ -30,6 +30,9 @@ const isHeldStatus = (status: string): status is HeldStatus => (heldStatuses as 
 
 type ClaimDeps = Pick<Deps, 'db' | 'now' | 'builds'>
 
+/** A deployment as claimed, with the end of the lease and of its first state. */
+type ClaimedDeployment = Deployment & { leaseUntil: Date; deadlineAt: Date }
+
 /** True while fewer builds of an organization are under way than its quota allows. */
 async function hasRoom(tx: Db, organizationId: string, quota: number): Promise<boolean> {
   await tx.execute(sql`select pg_advisory_xact_lock(${CONCURRENT_BUILDS_LOCK_CLASS}, hashtext(${organizationId}))`)
@@ -55,7 +58,7 @@ function takeOver(row: Deployment, time: Date): { interruptions: number; line: s
  *
  * Returns undefined if there is nothing to claim; a queued deployment that found no room stays queued.
  */
-export async function claimDeployment({ db, now }: ClaimDeps, id: string): Promise<Deployment | undefined> {
+export async function claimDeployment({ db, now }: ClaimDeps, id: string): Promise<ClaimedDeployment | undefined> {
   const [known] = await db
     .select({ organizationId: deployments.organizationId })
     .from(deployments)
@@ -82,14 +85,16 @@ export async function claimDeployment({ db, now }: ClaimDeps, id: string): Promi
       })
       return undefined
     }
+    const leaseUntil = new Date(time.getTime() + LEASE_MS)
+    const deadlineAt = new Date(time.getTime() + deadlineMs.STARTING)
     const [claimed] = await tx
       .update(deployments)
       .set({
         status: 'STARTING',
         attempt: row.attempt + 1,
         ...(taken && { interruptions: taken.interruptions }),
-        leaseUntil: new Date(time.getTime() + LEASE_MS),
-        deadlineAt: new Date(time.getTime() + deadlineMs.STARTING),
+        leaseUntil,
+        deadlineAt,
         // Attempts lost by the platform are not billed.
         buildStartedAt: time,
         updatedAt: time,
@@ -97,7 +102,7 @@ export async function claimDeployment({ db, now }: ClaimDeps, id: string): Promi
       .where(eq(deployments.id, id))
       .returning()
     if (claimed && taken) await insertLines(tx, claimed, [{ at: time.getTime(), type: 'INFO', text: taken.line }])
-    return claimed
+    return claimed && { ...claimed, leaseUntil, deadlineAt }
   })
 }
 

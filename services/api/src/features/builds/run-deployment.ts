@@ -32,7 +32,6 @@ import {
   enqueueNext,
   giveUpLease,
   type HeldStatus,
-  LEASE_MS,
   renewLease,
   unturnedReason,
 } from './claim.ts'
@@ -240,7 +239,9 @@ async function work(run: Run, folder: string, startedAt: number): Promise<BuiltS
   await store(run, tree, output)
   const credential = await createFunctionCredential(deps, deployment)
   const provisioned = await provisionVariables(deps, deployment, credential)
-  await run.enter('PROVISIONING', 'PROVISIONING', provisioned, (tx) => storeFunctionCredential(tx, now(), credential))
+  await run.enter('PROVISIONING', 'PROVISIONING', provisioned, (tx, time) =>
+    storeFunctionCredential(tx, time, credential),
+  )
   await tryFunctions(run, output, built?.madeServers ?? [])
   if (output.functions.length > 0) await warmEdges(run)
   log.line('INFO', `Ready in ${((performance.now() - startedAt) / 1_000).toFixed(2)} s`)
@@ -289,7 +290,7 @@ export async function runDeployment(deps: RunDeps, id: string, stop: AbortSignal
   stop.addEventListener('abort', onStop, { once: true })
 
   let state: HeldStatus = 'STARTING'
-  let deadlineAt = now().getTime() + deadlineMs[state]
+  let deadlineAt = deployment.deadlineAt.getTime()
   let isWaiting = false
   let heartbeat: NodeJS.Timeout | undefined
   let run: Run | undefined
@@ -300,7 +301,7 @@ export async function runDeployment(deps: RunDeps, id: string, stop: AbortSignal
     )
   try {
     await using folder = await openWorkFolder()
-    let leaseUntil = new Date(now().getTime() + LEASE_MS)
+    let { leaseUntil } = deployment
     const beat = async (): Promise<void> => {
       if (now().getTime() >= deadlineAt) end(new UnusableOutput(isWaiting ? unturnedReason : lateReason(state)))
       try {
@@ -348,7 +349,7 @@ export async function runDeployment(deps: RunDeps, id: string, stop: AbortSignal
             set: { ...set, deadlineAt: new Date(nextDeadlineAt) },
           })
           if (!isHeld) throw new LostHold()
-          await inTransaction?.(tx)
+          await inTransaction?.(tx, time)
         })
         state = to
         deadlineAt = nextDeadlineAt

@@ -37,12 +37,12 @@ export interface Run {
   redact(text: string): string
   /** Aborted with the reason to stop: LostHold, Stopping, or UnusableOutput for a missed deadline. */
   signal: AbortSignal
-  /** Enters a state and starts its deadline. Throws LostHold. */
+  /** Enters a state and starts its deadline; `inTransaction` gets the time of the entry. Throws LostHold. */
   enter(
     from: HeldStatus,
     to: HeldStatus,
     more?: Parameters<typeof advance>[3]['set'],
-    inTransaction?: (tx: Deps['db']) => Promise<void>,
+    inTransaction?: (tx: Deps['db'], time: Date) => Promise<void>,
   ): Promise<void>
   /** Restarts the deadline of the current state, `ms` from now. Build time so far is not billed. Throws LostHold. */
   beginAnew(ms: number): Promise<void>

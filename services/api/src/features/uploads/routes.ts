@@ -98,7 +98,8 @@ export const uploadEndpoints = [
     headersFor: deprecation,
     handle: async ({ deps, target }) => {
       const sessions = await listSessions(deps, target.id)
-      return asWholeSet(sessions.map((session) => shownSession(session, target, deps.now())))
+      const now = deps.now()
+      return asWholeSet(sessions.map((session) => shownSession(session, target, now)))
     },
   }),
   endpoint({

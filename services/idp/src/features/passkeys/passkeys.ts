@@ -242,13 +242,14 @@ export async function removePasskeys(
   actor: AuditActor,
 ): Promise<void> {
   const { db, now } = deps
+  const time = now()
   const removed = await db.transaction(async (tx) => {
     const gone = await tx
       .delete(passkeys)
       .where(and(eq(passkeys.userId, userId), passkeyId === undefined ? undefined : eq(passkeys.id, passkeyId)))
       .returning({ id: passkeys.id })
     for (const { id } of gone)
-      await recordAudit(tx, now(), {
+      await recordAudit(tx, time, {
         actor,
         action: 'user.passkey_removed',
         subject: `user:${userId}`,

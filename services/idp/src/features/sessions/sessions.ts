@@ -243,8 +243,8 @@ export function startSession(
 interface Upgrade {
   /** The methods that were used. */
   amr: string
-  /** Now, if they were used just now. */
-  authTime: Date
+  /** When they were used; now if omitted. */
+  authTime?: Date
   /** Methods to record; undefined if the reason is already recorded. */
   ways: readonly SignInWay[] | undefined
   /** Undefined if the check already consumed it. */
@@ -261,11 +261,12 @@ export function upgradeSession(
   session: Session,
   { amr, authTime, ways, proof }: Upgrade,
 ): ReturnType<typeof replaceSession> {
-  return replaceSession(c, deps, deps.now(), {
+  const time = deps.now()
+  return replaceSession(c, deps, time, {
     userId: session.user.id,
     proof,
     upgraded: session,
-    authTime,
+    authTime: authTime ?? time,
     amr: withMore(session.amr, amr),
     ways,
     answeredRequest: session.answeredRequest,

@@ -138,7 +138,7 @@ async function takeCode({ c, deps, target: stepUp, form }: FormCall<'any', typeo
       text: 'This code is not right, or was used already. Wait for the next one and try again.',
       status: 401,
     })
-  await upgradeSession(c, deps, session, { amr: 'otp mfa', authTime: deps.now(), ways: [checked.way] })
+  await upgradeSession(c, deps, session, { amr: 'otp mfa', ways: [checked.way] })
   return redirect(c, returnTo.url)
 }
 
@@ -158,7 +158,6 @@ async function takePasskey({
     passkeyUser?.userId === session.user.id &&
     (await upgradeSession(c, deps, session, {
       amr: passkeyUser.amr,
-      authTime: deps.now(),
       ways: ['passkey'],
       proof: passkeyUser.proof,
     })) === 'started'

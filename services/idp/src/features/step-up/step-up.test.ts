@@ -4,7 +4,7 @@ import { holding } from '@platform/testkit/holding'
 import { sql } from 'drizzle-orm'
 import { base32 } from 'oslo/encoding'
 import { generateHOTP } from 'oslo/otp'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { passkeyOptionsOn, SoftAuthenticator } from '../../../test/soft-authenticator.ts'
 import {
   claimsOf,
@@ -108,6 +108,19 @@ describe('a client whose policy wants a second factor leads to it', () => {
     expect(Number(after.auth_time) - Number(before.auth_time)).toBeGreaterThanOrEqual(300)
     // Used once: it is not asked for again.
     expect(await claimsAt(await ask(browser, strict), strict)).toMatchObject({ acr: 'aal2' })
+  })
+
+  test('the session and its audit entry tell the time of a second factor alike, although each look at the clock tells another', async () => {
+    const { person, browser, secret } = await withApp()
+    const page = await ask(browser, strict)
+    idp.stepAtEachReading(1)
+    onTestFinished(() => idp.stepAtEachReading(0))
+    await browser.submit(page, { code: await codeOf(secret) })
+    const [of] = await idp.deps.db.execute(sql`
+      select s.auth_time = a.at as is_audited, s.created_at + interval '90 days' = s.expires_at as is_whole
+      from sessions s join audit_events a on a.action = 'user.second_factor_shown' and a.subject = ${`user:${person.userId}`}
+      where s.user_id = ${person.userId} order by s.auth_time desc limit 1`)
+    expect(of).toEqual({ is_audited: true, is_whole: true })
   })
 
   test('the session lasts no longer for it', async () => {

@@ -50,7 +50,8 @@ async function callRoute(
   const { ai, now } = deps
   const keyed: KeyedRoute = { ...route, key, keyOwner: 'operator' }
   const request = smallChat(model)
-  const requestId = newIdAt(now())
+  const time = now()
+  const requestId = newIdAt(time)
   const call = {
     organizationId: 'operator',
     signal: AbortSignal.timeout(LIVE_MS),
@@ -63,7 +64,7 @@ async function callRoute(
     requestBytes: () => 0,
   }
   try {
-    const context = { requestId, now: now(), model, lacksResponses: ai.lacksResponses, ...noReferences }
+    const context = { requestId, now: time, model, lacksResponses: ai.lacksResponses, ...noReferences }
     // Separate circuits: a failing route must not prevent trying the next.
     const served = await dispatch({ ...ai, circuits: createCircuits() }, call, [keyed], (each) =>
       wiresFor(request, each, context),
