@@ -343,6 +343,30 @@ describe.each(byName(guarded.filter(({ path }) => path.includes('{'))))('%s', (_
   })
 })
 
+const queryOf = ({ parameters = [] }: Operation) => parameters.filter((parameter) => parameter.in === 'query')
+const withQuery = guarded.filter((operation) => queryOf(operation).length > 0)
+describe.each(byName(withQuery))('%s', (_, operation) => {
+  test('refuses each of its query parameters that is given twice, by name (D116)', async () => {
+    const references = referencesOf(operation)
+    const token = await tokenFor(operation, everyScope)
+    const ids = await idsFor(operation, references, () => 'ana')
+    const { body, headers, ...line } = requestFor(operation, ids)
+    const send = (more: string) =>
+      sender.send({
+        ...line,
+        path: `${line.path}${line.path.includes('?') ? '&' : '?'}${more}`,
+        token,
+        headers: { ...headers, ...(body && { 'content-type': 'application/json' }) },
+        ...(body && { body: JSON.stringify(body) }),
+      })
+    for (const { name } of queryOf(operation))
+      expect(await send(`${name}=5&${name}=5`)).toMatchObject({
+        status: 422,
+        body: { type: 'validation', on: 'query', errors: [{ property: `/${name}`, summary: 'Given more than once' }] },
+      })
+  })
+})
+
 // Bodies of the AI gateway are larger and fail in another shape: its own tests have them.
 const withBody = guarded.filter((operation) => operation.requestBody && !isNested(operation))
 describe.each(byName(withBody))('%s', (_, operation) => {

@@ -10,7 +10,7 @@ import type { PathParam } from './fields.ts'
 import { createOnce, readIdempotencyKey } from './idempotency.ts'
 import { readJson } from './read-body.ts'
 import { sendContent } from './send-content.ts'
-import { parseInput } from './validate.ts'
+import { parseInput, requireGivenOnce } from './validate.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 type Schema = z.ZodType | undefined
@@ -146,15 +146,10 @@ export function readHeaders<S extends z.ZodType>(schema: S, incoming: IncomingMe
   )
 }
 
-/**
- * Reads a query. Of a name that is given more than once the first value counts; where unknown names are refused, that is refused
- * too: its values are a list, which no parameter is.
- */
-function readQuery(schema: z.ZodType, { c: { req } }: Exchange): Record<string, string | string[]> {
-  const isStrict = schema instanceof z.ZodObject && schema.def.catchall instanceof z.ZodNever
-  if (!isStrict) return req.query()
-  const named = Object.entries(req.queries())
-  return Object.fromEntries(named.map(([name, values]) => [name, values.length > 1 ? values : (values[0] ?? '')]))
+/** Reads a query. Throws ValidationFailed (422) if a parameter of the schema is given more than once. */
+function readQuery(schema: z.ZodType, { c: { req } }: Exchange): Record<string, string> {
+  requireGivenOnce(Object.keys((schema as unknown as z.ZodObject).shape), (name) => req.queries(name) ?? [])
+  return req.query()
 }
 
 const jsonHeaders = { 'content-type': 'application/json; charset=UTF-8' }
@@ -184,7 +179,10 @@ export async function admit(exchange: Exchange, kind: ActorKind, scopes: readonl
 export function readParams(exchange: Exchange, params: readonly [name: string, PathParam][]): Record<string, string> {
   const read: Record<string, string> = {}
   for (const [name, { schema, resource, orQuery }] of params) {
-    const value = exchange.c.req.param(name) ?? (orQuery === undefined ? undefined : exchange.c.req.query(orQuery))
+    const { req } = exchange.c
+    const inPath = req.param(name)
+    if (inPath === undefined && orQuery !== undefined) requireGivenOnce([orQuery], (each) => req.queries(each) ?? [])
+    const value = inPath ?? (orQuery === undefined ? undefined : req.query(orQuery))
     if (value === undefined) continue
     const parsed = schema.safeParse(value)
     if (!parsed.success) throw new NotFound(resource)

@@ -3,7 +3,7 @@ import { type FieldFailure, ValidationFailed } from '@platform/errors/api-error'
 import { nearestName } from './nearest-name.ts'
 
 /** Members whose values never appear in an answer (D14). */
-const secretNames = new Set(['value', 'secret', 'client_secret', 'password', 'token'])
+const secretNames = new Set(['value', 'secret', 'client_secret', 'password', 'token', 'access', 'signature'])
 const REDACTED = '[redacted]'
 const FOUND_LENGTH_MAX = 1_024
 const FOUND_DEPTH_MAX = 4
@@ -158,4 +158,21 @@ export function parseInput<S extends z.ZodType>(
   ).slice(0, FAILURES_MAX)
   if (!first) throw parsed.error
   throw new ValidationFailed(on, [first, ...rest])
+}
+
+/**
+ * Throws ValidationFailed (422) naming each of these query parameters that is given more than once: none is a list, and which of
+ * the values counts would depend on the reader (D116).
+ */
+export function requireGivenOnce(names: readonly string[], valuesOf: (name: string) => readonly string[]): void {
+  const [first, ...rest] = names.flatMap((name): FieldFailure[] => {
+    const values = valuesOf(name)
+    if (values.length < 2) return []
+    const property = pointer([name])
+    const summary = 'Given more than once'
+    return [
+      { property, message: `${property}: ${summary}`, summary, expected: 'one value', found: shown(values, name) },
+    ]
+  })
+  if (first) throw new ValidationFailed('query', [first, ...rest])
 }

@@ -101,6 +101,15 @@ function parseForm<F extends z.ZodType>(form: F, sent: ReadonlyMap<string, strin
   throw new BadRequest(`The field ${parsed.error.issues[0]?.path.join('.')} of the form is not right`)
 }
 
+/** Reads fields of a query; each throws BadRequest if it is given more than once, as in a form. */
+const fieldOfQuery =
+  (c: Ctx): PageRequest['field'] =>
+  (name) => {
+    const [value, ...more] = c.req.queries(name) ?? []
+    if (more.length > 0) throw new BadRequest(`The parameter ${name} is sent more than once`)
+    return value
+  }
+
 /** Returns the visitor, or the answer to one who may not use the page. */
 async function identify(
   request: PageRequest,
@@ -147,7 +156,7 @@ export function page<const S extends SessionNeed, T = undefined, F extends z.Zod
       cors: false,
       ...(show && {
         GET: showRefusals(async (c, deps) => {
-          const call = await enter({ c, deps, field: (name) => c.req.query(name) }, guard)
+          const call = await enter({ c, deps, field: fieldOfQuery(c) }, guard)
           return call instanceof Response ? call : show(call)
         }),
       }),

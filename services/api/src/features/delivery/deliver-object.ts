@@ -5,6 +5,7 @@ import { isRangeCurrent, evaluatePreconditions } from '@platform/service/precond
 import type { RawExchange } from '../../http/raw-listener.ts'
 import { header } from '../../http/exchange.ts'
 import { sendContent } from '../../http/send-content.ts'
+import { requireGivenOnce } from '../../http/validate.ts'
 import type { ServedBy } from '../request-logs/table.ts'
 import { secondsLeft } from '../storage/access-url.ts'
 import type { StoredObject } from '../storage/commit-object.ts'
@@ -61,7 +62,7 @@ function describe(
  * Answers a GET or HEAD of an object: a public one for anybody, a private one for the holder of a signed URL. The URL is checked
  * against the row each time, so an object in the trash is never delivered (D40, storage.md Delivery).
  *
- * onFound: called with the bucket's owner as soon as it is known. Throws NotFound, Forbidden, PreconditionFailed,
+ * onFound: called with the bucket's owner as soon as it is known. Throws NotFound, ValidationFailed, Forbidden, PreconditionFailed,
  * MethodNotAllowed, RangeNotSatisfiable, BadGateway.
  */
 export async function deliverObject(
@@ -79,6 +80,7 @@ export async function deliverObject(
   onFound({ applicationId: bucket.applicationId, servedBy })
   if (incoming.method !== 'GET' && incoming.method !== 'HEAD') throw new MethodNotAllowed()
 
+  requireGivenOnce(['access', 'download'], (name) => target.query.getAll(name))
   let privateForSeconds: number | undefined
   if (bucket.visibility === 'private') {
     const access = target.query.get('access')

@@ -184,6 +184,10 @@ describe('objects of private buckets', () => {
     ]
     for (const path of tries) expect([path, (await ask(bucket.cdnHostname, path)).status]).toEqual([path, 403])
     expect((await ask(bucket.cdnHostname, `/a?access=${access}`)).body).toBe('a')
+    // Given twice, it is refused, and not shown (D116).
+    const twice = await ask(bucket.cdnHostname, `/a?access=${access}&access=${access}`)
+    expect(twice.status).toBe(422)
+    expect(JSON.parse(twice.body)).toMatchObject({ on: 'query', property: '/access', found: '[redacted]' })
     expect(b?.key).toBe('b')
   })
 })

@@ -725,6 +725,7 @@ describe('uploading', () => {
     expect(await send(url.replace('/1?', '/2?'))).toBe(403)
     expect(await send(url.replace(/expires=\d+/, 'expires=9999999999'))).toBe(403)
     expect(await send(url.replace(/&signature=.*/, ''))).toBe(403)
+    expect(await send(`${url}&expires=9999999999`)).toBe(422) // given twice (D116)
     expect(await send(url.replace(uploadId, randomUUID()))).toBe(403)
     expect(await send(url.replace('/1?', '/0?'))).toBe(404)
     expect(await send(url, 'POST')).toBe(404)

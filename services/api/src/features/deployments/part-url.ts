@@ -1,6 +1,7 @@
 import { Forbidden, NotFound } from '@platform/errors/api-error'
 import { isLowerCaseUuid } from '@platform/runtime/is-uuid'
 import type { Deps } from '../../deps.ts'
+import { requireGivenOnce } from '../../http/validate.ts'
 
 /** Path that parts of archives are uploaded to. Below /files, whose rate limit it shares (D80). */
 const PARTS_PATH = '/files/deployments/'
@@ -22,8 +23,8 @@ export function partUrlOf(
 }
 
 /**
- * Verifies the URL of a part and returns what it names. Throws NotFound if it is malformed, Forbidden if its signature is wrong
- * or expired.
+ * Verifies the URL of a part and returns what it names. Throws NotFound if it is malformed, ValidationFailed if it gives a
+ * parameter twice, Forbidden if its signature is wrong or expired.
  */
 export function readPartUrl(
   { partSigner, now }: Pick<Deps, 'partSigner' | 'now'>,
@@ -35,6 +36,7 @@ export function readPartUrl(
   if (!isLowerCaseUuid(uploadId) || partNumber < 1 || partNumber > PART_NUMBER_MAX || more.length > 0)
     throw new NotFound('Upload')
   const parameters = new URLSearchParams(query)
+  requireGivenOnce(['expires', 'signature'], (name) => parameters.getAll(name))
   const expires = Number(parameters.get('expires'))
   if (!partSigner.verify(messageOf(uploadId, partNumber, expires), parameters.get('signature') ?? ''))
     throw new Forbidden('The signature of the URL does not match it')

@@ -77,6 +77,10 @@ describe('buckets', () => {
     for (const other of rest) expect(other.body).toEqual(first?.body)
     expect((await call(`GET ${flat}/${name}?environment=preview`)).status).toBe(404)
     expect((await call(`GET ${flat}/${name}?environment=nowhere`)).body).toEqual({ error: 'Environment not found' })
+    expect(await call(`GET ${flat}/${name}?environment=production&environment=preview`)).toMatchObject({
+      status: 422,
+      body: { on: 'query', property: '/environment', found: ['production', 'preview'] }, // D116
+    })
     const byId = await call(`GET ${prefix()}/buckets/${id}`)
     expect(byId.body).toEqual(first?.body)
     expect(byId.headers.deprecation).toMatch(/^@\d+$/)

@@ -88,6 +88,15 @@ describe('resetting a forgotten password (identity.md, account site)', () => {
     expect(await trySignIn(bob, bob.password)).toBe(true)
   })
 
+  test('a link that gives its token twice is refused by name, and stays good (D116)', async () => {
+    const ana = await idp.person()
+    const [first, second] = [await linkOf(ana), await linkOf(ana)]
+    const page = await new Browser().visit(`${first}&token=${new URL(second).searchParams.get('token')}`)
+    expect(page.status).toBe(400)
+    expect(page.body).toContain('The parameter token is sent more than once.')
+    expect((await setPassword(first, NEW)).status).toBe(200)
+  })
+
   test('a link works once, and takes the others of the user with it', async () => {
     const ana = await idp.person()
     const [first, second] = [await linkOf(ana), await linkOf(ana)]
