@@ -100,9 +100,19 @@ test('a member may look and not set; a key of the application may set with the s
   expect((await put(newLabel(), { token: key.token, applicationId: randomUUID() })).status).toBe(404)
 })
 
-test('a label is read in any case (D95)', async () => {
-  const owner = await newOwner(platform)
+test('a label is lower-cased before it is judged: free, taken, reserved or none (D76, D95)', async () => {
+  const [owner, other] = [await newOwner(platform), await newOwner(platform)]
   const label = newLabel()
   expect(await put(label.toUpperCase(), owner)).toMatchObject({ status: 200, body: { label } })
-  expect((await put('ADMIN', owner)).status).toBe(400)
+  expect((await availability(label.toUpperCase(), owner)).body).toEqual({ available: true })
+  expect((await put(label.toUpperCase(), other)).status).toBe(409)
+  for (const reserved of ['ADMIN', 'Shop-0A1B2C3D']) {
+    expect([reserved, (await put(reserved, owner)).status]).toEqual([reserved, 400])
+    expect((await availability(reserved, owner)).body).toMatchObject({ available: false })
+  }
+  // The Kelvin sign's lower case is a k, and yet it is none.
+  for (const none of ['A--B', 'AB', 'Shop.A', '\u212Aiosk']) {
+    expect([none, (await put(none, owner)).status]).toEqual([none, 422])
+    expect([none, (await availability(encodeURIComponent(none), owner)).status]).toEqual([none, 422])
+  }
 })

@@ -52,11 +52,14 @@ const reserved = new Set([
 /** Deployment hostnames end this way; other labels must not (D76). */
 const endsLikeDeployment = (label: string): boolean => /-[0-9a-f]{8}$/.test(label)
 
-/** A DNS label without `--`, of 3 to `lengthMax` characters, in any case; lower-cased when parsed (D76, D95). */
+/**
+ * A DNS label without `--`, of 3 to `lengthMax` characters, in any case. It is lower-cased before anything about it is judged
+ * (D76, D95); of ASCII alone, since other letters, such as the Kelvin sign, would turn into some that a label may have.
+ */
 const labelOf = (lengthMax: number) =>
   z
     .string()
-    .overwrite((text) => text.toLowerCase())
+    .overwrite((text) => text.replaceAll(/[A-Z]+/g, (letters) => letters.toLowerCase()))
     .min(LABEL_LENGTH_MIN)
     .max(lengthMax)
     .regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, 'Expected letters, digits and single hyphens between them')
