@@ -6,10 +6,11 @@ export interface ByteRange {
 
 /**
  * Reads a Range header for a representation of `length` bytes (RFC 9110 §14.2). Returns undefined to send all of it: no range,
- * several, a malformed one, or another unit. Returns 'unsatisfiable' if the range lies outside.
+ * several, a malformed one, or another unit. Returns 'unsatisfiable' if the range lies outside. Positions have any number of
+ * digits (§14.1.2): a last one beyond the end stands for the end.
  */
 export function readRange(header: string | undefined, length: number): ByteRange | 'unsatisfiable' | undefined {
-  const parts = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header?.trim() ?? '')
+  const parts = /^bytes=(\d*)-(\d*)$/.exec(header?.trim() ?? '')
   if (!parts) return undefined
   const [, from = '', to = ''] = parts
   if (from === '' && to === '') return undefined

@@ -14,6 +14,7 @@ test('a range outside the object is InvalidRange, with the size that the object 
 test.each([
   ['bytes=0-99', undefined],
   ['bytes=0-100', 'InvalidRange'],
+  ['bytes=0-18446744073709551616', 'InvalidRange'],
   ['bytes=9-8', 'InvalidArgument'],
   ['bytes=0-', 'InvalidArgument'],
   ['bytes=-5', 'InvalidArgument'],

@@ -13,7 +13,7 @@ export function requireRange(header: string | undefined, length: number): ByteRa
 
 /** Reads x-amz-copy-source-range: both ends are required and must lie within the source. Throws InvalidArgument, InvalidRange. */
 export function readCopyRange(header: string, length: number): ByteRange {
-  const [, from, to] = /^bytes=(\d{1,15})-(\d{1,15})$/.exec(header.trim()) ?? []
+  const [, from, to] = /^bytes=(\d+)-(\d+)$/.exec(header.trim()) ?? []
   if (from === undefined || to === undefined || Number(to) < Number(from))
     throw s3Failure('InvalidArgument', 'x-amz-copy-source-range must be bytes=first-last')
   if (Number(to) >= length) throw invalid(header, length)
