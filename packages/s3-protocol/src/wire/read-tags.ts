@@ -8,11 +8,10 @@ const BUCKET_TAGS_MAX = 50
 const KEY_LENGTH_MAX = 128
 const VALUE_LENGTH_MAX = 256
 
+export type Tag = readonly [key: string, value: string]
+
 /** Throws InvalidTag for too many tags, a repeated key, and a tag that is too long. */
-function collectTags(
-  pairs: Iterable<readonly [key: string, value: string]>,
-  of: 'Object' | 'Bucket',
-): Record<string, string> {
+function collectTags(pairs: Iterable<Tag>, of: 'Object' | 'Bucket'): Tag[] {
   const countMax = of === 'Object' ? OBJECT_TAGS_MAX : BUCKET_TAGS_MAX
   const tags = new Map<string, string>()
   for (const [key, value] of pairs) {
@@ -22,22 +21,22 @@ function collectTags(
     tags.set(key, value)
   }
   if (tags.size > countMax) throw s3Failure('InvalidTag', `${of} tags cannot be greater than ${countMax}`)
-  return Object.fromEntries(tags)
+  return [...tags]
 }
 
-/** Reads x-amz-tagging: pairs in query format. Throws InvalidTag. */
-export function readTagHeader(header: string | undefined): Record<string, string> {
-  if (header === undefined || header === '') return {}
+/** Reads x-amz-tagging: pairs in query format. Returns them in that order. Throws InvalidTag. */
+export function readTagHeader(header: string | undefined): Tag[] {
+  if (header === undefined || header === '') return []
   return collectTags(new URLSearchParams(headerText(header)), 'Object')
 }
 
-/** Reads the Tagging document of an object or a bucket. Throws MalformedXML, InvalidTag. */
-export function readTagDocument(body: Buffer, of: 'Object' | 'Bucket'): Record<string, string> {
+/** Reads the Tagging document of an object or a bucket. Returns its tags in order. Throws MalformedXML, InvalidTag. */
+export function readTagDocument(body: Buffer, of: 'Object' | 'Bucket'): Tag[] {
   const root = readXml(body, 'Tagging', 200)
   const set = root.children.find(({ name }) => name === 'TagSet')
   if (!set) throw s3Failure('MalformedXML')
   return collectTags(
-    set.children.map((tag): [string, string] => {
+    set.children.map((tag): Tag => {
       const key = childText(tag, 'Key')
       const value = childText(tag, 'Value')
       if (tag.name !== 'Tag' || key === undefined || value === undefined) throw s3Failure('MalformedXML')

@@ -1,7 +1,7 @@
 import { instant } from '@platform/runtime/columns'
 import type { CorsRule } from '@platform/s3-protocol/wire/cors-rules'
 import { jsonb, pgTable, uuid } from 'drizzle-orm/pg-core'
-import { buckets } from '../storage/table.ts'
+import { buckets, type StoredTags } from '../storage/table.ts'
 
 /** What S3 clients have configured for a bucket; most buckets have no configuration and no row. */
 export const bucketConfigurations = pgTable('bucket_configurations', {
@@ -11,6 +11,6 @@ export const bucketConfigurations = pgTable('bucket_configurations', {
   /** In order, at least one; null: no CORS configuration. */
   cors: jsonb().$type<CorsRule[]>(),
   /** At least one; null: no tags. */
-  tags: jsonb().$type<Record<string, string>>(),
+  tags: jsonb().$type<StoredTags>(),
   updatedAt: instant('updated_at').notNull(),
 })

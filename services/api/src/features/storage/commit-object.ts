@@ -8,7 +8,16 @@ import type { Deps } from '../../deps.ts'
 import { groupCommit } from './group-commit.ts'
 import { COUNT_SHARDS } from './counts.ts'
 import type { NewBlob } from './receive-body.ts'
-import { bucketCounts, blobs, buckets, objectBlobs, type ObjectChecksum, type ObjectHeaders, objects } from './table.ts'
+import {
+  bucketCounts,
+  blobs,
+  buckets,
+  objectBlobs,
+  type ObjectChecksum,
+  type ObjectHeaders,
+  objects,
+  type StoredTags,
+} from './table.ts'
 
 /** Writers that collide on a key retry; of a hundred at once each loses ninety-nine times at most. */
 const ATTEMPTS_MAX = 200
@@ -37,7 +46,7 @@ export interface NewObject {
   checksum?: ObjectChecksum | null
   headers?: ObjectHeaders
   metadata?: Record<string, string>
-  tags?: Record<string, string>
+  tags?: StoredTags
   uploadSessionId?: string | null
   blobs: readonly ObjectBlob[]
   /** Checked in the same statement that writes. ifMatch: the etag of the live object without quotes, or `*` for any. */

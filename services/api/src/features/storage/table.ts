@@ -108,6 +108,12 @@ export interface ObjectChecksum {
   value: string
 }
 
+/**
+ * S3 tags: pairs in the order given. Rows of earlier releases hold an object, which keeps no order in `jsonb`; so does a new object
+ * without tags.
+ */
+export type StoredTags = readonly (readonly [key: string, value: string])[] | Readonly<Record<string, string>>
+
 /** An object, live or trashed: metadata of a sequence of blobs. In a bucket, at most one is live under a key. */
 export const objects = pgTable(
   'objects',
@@ -128,7 +134,7 @@ export const objects = pgTable(
     headers: jsonb().$type<ObjectHeaders>().notNull(),
     /** Names in lower case. */
     metadata: jsonb().$type<Record<string, string>>().notNull(),
-    tags: jsonb().$type<Record<string, string>>().notNull(),
+    tags: jsonb().$type<StoredTags>().notNull(),
     blobCount: integer('blob_count').notNull(),
     /** The upload session that created it (wire.md). */
     uploadSessionId: uuid('upload_session_id'),
@@ -184,7 +190,7 @@ export const uploads = pgTable(
     contentType: text('content_type').notNull(),
     headers: jsonb().$type<ObjectHeaders>().notNull(),
     metadata: jsonb().$type<Record<string, string>>().notNull(),
-    tags: jsonb().$type<Record<string, string>>().notNull(),
+    tags: jsonb().$type<StoredTags>().notNull(),
     /** As declared; null: not known yet, or never (s3). */
     contentLength: bytes('content_length'),
     checksumMd5: bytea('checksum_md5'),

@@ -22,7 +22,7 @@ export async function getBucketTagging({ deps, bucket }: BucketCall): Promise<S3
  */
 export async function putBucketTagging(call: BucketCall): Promise<S3Reply> {
   const tags = readTagDocument(await readSmallBody(call, BODY_BYTES_MAX), 'Bucket')
-  await configureBucket(call.deps, call.bucket, { tags: Object.keys(tags).length > 0 ? tags : null })
+  await configureBucket(call.deps, call.bucket, { tags: tags.length > 0 ? tags : null })
   return { status: 204 }
 }
 

@@ -1,4 +1,4 @@
-import { readTagDocument } from '@platform/s3-protocol/wire/read-tags'
+import { readTagDocument, type Tag } from '@platform/s3-protocol/wire/read-tags'
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { and, eq, isNull } from 'drizzle-orm'
 import { objects } from '../../storage/table.ts'
@@ -12,7 +12,7 @@ const BODY_BYTES_MAX = 64 * 1_024
 export const getObjectTagging = async ({ found }: ObjectCall): Promise<S3Reply> =>
   xmlReply(writeTags(found.object.tags))
 
-async function setTags({ deps, bucket, key }: KeyedCall, tags: Record<string, string>): Promise<void> {
+async function setTags({ deps, bucket, key }: KeyedCall, tags: readonly Tag[]): Promise<void> {
   const changed = await deps.db
     .update(objects)
     .set({ tags, updatedAt: deps.now() })
@@ -29,6 +29,6 @@ export async function putObjectTagging(call: KeyedCall): Promise<S3Reply> {
 
 /** DeleteObjectTagging. */
 export async function deleteObjectTagging(call: KeyedCall): Promise<S3Reply> {
-  await setTags(call, {})
+  await setTags(call, [])
   return { status: 204 }
 }
