@@ -44,6 +44,13 @@ s3.put_object(Bucket=bucket, Key="a b+ü.txt", Body=b"hello", Metadata={"one": "
 found = s3.get_object(Bucket=bucket, Key="a b+ü.txt")
 assert found["Body"].read() == b"hello" and found["Metadata"] == {"one": "1"}
 assert s3.get_object(Bucket=bucket, Key="a b+ü.txt", Range="bytes=1-2")["Body"].read() == b"el"
+# boto3 signs and sends it as UTF-8, and reads the answer as latin-1.
+add = lambda params, **_: params["headers"].update({"x-amz-meta-one": "voil\xe0"})
+s3.meta.events.register("before-call.s3.PutObject", add)
+s3.put_object(Bucket=bucket, Key="a b+ü.txt", Body=b"hello")
+s3.meta.events.unregister("before-call.s3.PutObject", add)
+found = s3.get_object(Bucket=bucket, Key="a b+ü.txt")
+assert found["Metadata"]["one"].encode("latin-1") == "voil\xe0".encode(), found["Metadata"]
 refused("NoSuchKey", s3.get_object, Bucket=bucket, Key="none")
 refused("NoSuchBucket", s3.list_objects_v2, Bucket="no-such-bucket")
 
@@ -74,8 +81,9 @@ except urllib.error.HTTPError as error:
 else:
     raise AssertionError("a URL of signature version 2 was taken")
 
-s3.put_object_tagging(Bucket=bucket, Key="large", Tagging={"TagSet": [{"Key": "k", "Value": "v"}]})
-assert s3.get_object_tagging(Bucket=bucket, Key="large")["TagSet"] == [{"Key": "k", "Value": "v"}]
+tags = [{"Key": key, "Value": "v"} for key in ["k", "2", "long", "1", "a"]]
+s3.put_object_tagging(Bucket=bucket, Key="large", Tagging={"TagSet": tags})
+assert s3.get_object_tagging(Bucket=bucket, Key="large")["TagSet"] == tags
 assert s3.get_bucket_acl(Bucket=bucket)["Grants"][0]["Permission"] == "FULL_CONTROL"
 s3.put_bucket_tagging(Bucket=bucket, Tagging={"TagSet": [{"Key": "k", "Value": "v"}]})
 assert s3.get_bucket_tagging(Bucket=bucket)["TagSet"] == [{"Key": "k", "Value": "v"}]

@@ -102,6 +102,7 @@ export function readBodyClaim(
   payloadHash: string,
 ): BodyClaim & { length: number } {
   const form = readBodyForm(payloadHash)
+  if (!headers.has('content-length') && !headers.has('transfer-encoding')) throw s3Failure('MissingContentLength')
   const length =
     form.kind === 'chunked'
       ? readLength(headers.get('x-amz-decoded-content-length'), 'x-amz-decoded-content-length')

@@ -40,8 +40,14 @@ export function* canonicalUris({ rawPath, parameters }: RawTarget): Generator<Ca
   if (raw.path !== normal.path || raw.query !== normal.query) yield normal
 }
 
-/** Normalizes a header value for signing: trimmed, with each run of white space as one space. */
-const canonicalValue = (value: string): string => value.trim().replaceAll(/\s{2,}|[^\S ]/g, ' ')
+/**
+ * Normalizes a header value for signing: trimmed, with each run of white space as one space. Only ASCII counts as white space: a
+ * no-break space of latin1 may be a byte of a character in UTF-8, as in "à".
+ */
+function canonicalValue(value: string): string {
+  const text = value.replaceAll(/[\t-\r ]{2,}|[\t-\r]/g, ' ')
+  return text.slice(text.startsWith(' ') ? 1 : 0, text.endsWith(' ') ? -1 : undefined)
+}
 
 /** Builds the canonical request (SigV4): latin1 text whose bytes are hashed. host: the host name to try. */
 export function canonicalRequest(request: {

@@ -148,12 +148,15 @@ export interface FormClaim extends CredentialScope {
 
 /**
  * Reads the claim of a form (S3 API POST object). fields: by name in lower case.
- * Throws AccessDenied, InvalidArgument, AuthorizationHeaderMalformed.
+ * Throws InvalidArgument for a missing or wrong field, AccessDenied for signature version 2 and for another day than the
+ * credential's, AuthorizationHeaderMalformed.
  */
 export function readFormClaim(fields: ReadonlyMap<string, string>): FormClaim {
+  if (fields.has('signature') && !fields.has('x-amz-signature')) throw s3Failure('AccessDenied', SIGV2)
   const get = (name: string): string => {
     const value = fields.get(name)
-    if (value === undefined) throw s3Failure('AccessDenied', `The form must hold ${name}`)
+    if (value === undefined)
+      throw s3Failure('InvalidArgument', `The form lacks the field ${name}, which must stand before the file`)
     return value
   }
   if (get('x-amz-algorithm') !== ALGORITHM) throw s3Failure('InvalidArgument', `x-amz-algorithm must be ${ALGORITHM}`)

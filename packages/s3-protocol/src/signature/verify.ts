@@ -1,4 +1,5 @@
 import type { KeyObject } from 'node:crypto'
+import { isAscii } from '../wire/raw-headers.ts'
 import type { RawTarget } from '../wire/raw-target.ts'
 import { s3Failure } from '../wire/s3-failure.ts'
 import { type CanonicalUri, canonicalRequest, canonicalUris } from './canonical-request.ts'
@@ -96,6 +97,22 @@ function* readings({ target, hosts }: SignedRequest): Generator<Reading> {
 }
 
 /**
+ * Yields the headers as they may have been signed: as sent, then with metadata in UTF-8. Some clients sign metadata as UTF-8 and
+ * give it as text to an HTTP library that sends latin1, such as Python's http.client. Both are the same text.
+ */
+function* headerReadings(
+  headers: ReadonlyMap<string, string>,
+  { signedHeaders }: SignatureClaim,
+): Generator<ReadonlyMap<string, string>> {
+  yield headers
+  const latin1 = signedHeaders.filter((name) => name.startsWith('x-amz-meta-') && !isAscii(headers.get(name) ?? ''))
+  if (latin1.length === 0) return
+  const encoded = new Map(headers)
+  for (const name of latin1) encoded.set(name, Buffer.from(headers.get(name) ?? '').toString('latin1'))
+  yield encoded
+}
+
+/**
  * Verifies a claim with the signing key of its day and region. Time and signed headers are checked by `checkTime` and
  * `checkSignedHeaders`, which need no key. Returns the seed for the signatures of a streaming body.
  *
@@ -106,10 +123,12 @@ export function verifySignature(request: SignedRequest, claim: SignatureClaim, s
   const { timestamp, signedHeaders, signature } = claim
   const scope = scopeText(claim)
   const payloadHash = payloadHashOf(request, claim)
-  for (const { uri, host } of readings(request)) {
-    const canonical = canonicalRequest({ method, uri, host, headers, signedHeaders, payloadHash })
-    const toSign = `AWS4-HMAC-SHA256\n${timestamp}\n${scope}\n${sha256Hex(canonical)}`
-    if (sameSignature(hmac(signingKey, toSign), signature)) return { signingKey, signature, timestamp, scope }
+  for (const signed of headerReadings(headers, claim)) {
+    for (const { uri, host } of readings(request)) {
+      const canonical = canonicalRequest({ method, uri, host, headers: signed, signedHeaders, payloadHash })
+      const toSign = `AWS4-HMAC-SHA256\n${timestamp}\n${scope}\n${sha256Hex(canonical)}`
+      if (sameSignature(hmac(signingKey, toSign), signature)) return { signingKey, signature, timestamp, scope }
+    }
   }
   throw s3Failure('SignatureDoesNotMatch')
 }

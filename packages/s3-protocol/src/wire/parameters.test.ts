@@ -30,18 +30,26 @@ test.each([
   else expect(readCopySource(header)).toEqual(meaning)
 })
 
-test('tags come from a header or a document, up to ten, each key once', () => {
-  expect(readTagHeader(undefined)).toEqual({})
-  expect(readTagHeader('a=1&b=x+y&c=%C3%BC&d')).toEqual({ a: '1', b: 'x y', c: 'ü', d: '' })
+test('tags come from a header or a document in their order, up to ten, each key once', () => {
+  expect(readTagHeader(undefined)).toEqual([])
+  expect(readTagHeader('a=1&2=x+y&c=%C3%BC&1')).toEqual([
+    ['a', '1'],
+    ['2', 'x y'],
+    ['c', 'ü'],
+    ['1', ''],
+  ])
   const document = (tags: string) => Buffer.from(`<Tagging><TagSet>${tags}</TagSet></Tagging>`)
   const tag = (key: string) => `<Tag><Key>${key}</Key><Value>v</Value></Tag>`
-  expect(readTagDocument(document(tag('a') + tag('b')), 'Object')).toEqual({ a: 'v', b: 'v' })
+  expect(readTagDocument(document(tag('b') + tag('1')), 'Object')).toEqual([
+    ['b', 'v'],
+    ['1', 'v'],
+  ])
   for (const tags of [tag('a') + tag('a'), tag(''), tag('k'.repeat(129)), 'abcdefghijk'.split('').map(tag).join('')])
     expect(() => readTagDocument(document(tags), 'Object')).toThrow(expect.objectContaining({ code: 'InvalidTag' }))
   for (const text of ['<Tag/>', '<Tag><Key>a</Key></Tag>', '<Other><Key>a</Key><Value>b</Value></Other>'])
     expect(() => readTagDocument(document(text), 'Object')).toThrow(expect.objectContaining({ code: 'MalformedXML' }))
   const tags = (count: number) => document(Array.from({ length: count }, (_, i) => tag(`k${i}`)).join(''))
-  expect(Object.keys(readTagDocument(tags(50), 'Bucket'))).toHaveLength(50)
+  expect(readTagDocument(tags(50), 'Bucket')).toHaveLength(50)
   expect(() => readTagDocument(tags(51), 'Bucket')).toThrow(expect.objectContaining({ code: 'InvalidTag' }))
 })
 
@@ -68,4 +76,5 @@ test('repeated headers are joined, and latin1 is read as UTF-8 if it can be', ()
   ])
   expect(headerText(Buffer.from('ü').toString('latin1'))).toBe('ü')
   expect(headerText('\u00fc')).toBe('ü')
+  expect(headerText(Buffer.from('\ufeffü').toString('latin1'))).toBe('\ufeffü')
 })

@@ -13,12 +13,15 @@ export function readRawHeaders(raw: readonly string[]): Map<string, string> {
   return headers
 }
 
+/** True if every character is ASCII. */
+// oxlint-disable-next-line no-control-regex -- ASCII, all of it
+export const isAscii = (text: string): boolean => /^[\x00-\x7f]*$/.test(text)
+
 /** Decodes a header value: clients send UTF-8, which Node reads as latin1. A value that is not valid UTF-8 is left as latin1. */
 export function headerText(value: string): string {
-  // oxlint-disable-next-line no-control-regex -- ASCII, all of it
-  if (/^[\x00-\x7f]*$/.test(value)) return value
+  if (isAscii(value)) return value
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(value, 'latin1'))
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Buffer.from(value, 'latin1'))
   } catch {
     return value
   }

@@ -26,9 +26,10 @@ test.each([
 
 test.each([
   ['a NUL', '/s3/b/a%00b', 'InvalidArgument'],
-  ['half an escape', '/s3/b/a%2', 'InvalidArgument'],
-  ['what is no UTF-8', '/s3/b/%ff', 'InvalidArgument'],
-  ['a lone surrogate', '/s3/b/%ED%A0%80', 'InvalidArgument'],
+  ['half an escape', '/s3/b/a%2', 'InvalidURI'],
+  ['what is no UTF-8', '/s3/b/%ff', 'InvalidURI'],
+  ['a lone surrogate', '/s3/b/%ED%A0%80', 'InvalidURI'],
+  ['a query of what is no UTF-8', '/s3/b/k?a=%ff', 'InvalidArgument'],
   ['a NUL in the query', '/s3/b?prefix=%00', 'InvalidArgument'],
   ['1,025 bytes', `/s3/b/${'k'.repeat(1_025)}`, 'KeyTooLongError'],
   ['1,026 bytes in 513 characters', `/s3/b/${'%C3%BC'.repeat(513)}`, 'KeyTooLongError'],

@@ -35,13 +35,17 @@ export interface RawTarget {
 const escapeHighBytes = (text: string): string =>
   text.replaceAll(/[\u0080-\u00ff]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`)
 
-/** Decodes once. Throws InvalidArgument for a NUL or invalid UTF-8, which keys cannot contain. */
-export function decodeOnce(text: string, what: string): string {
+/** Decodes once. Throws InvalidArgument for a NUL, which keys cannot contain, and `code` for invalid UTF-8. */
+export function decodeOnce(
+  text: string,
+  what: string,
+  code: 'InvalidArgument' | 'InvalidURI' = 'InvalidArgument',
+): string {
   let decoded: string
   try {
     decoded = decodeURIComponent(escapeHighBytes(text))
   } catch {
-    throw s3Failure('InvalidArgument', `The ${what} is not valid percent-encoded UTF-8`)
+    throw s3Failure(code, `The ${what} is not valid percent-encoded UTF-8`)
   }
   if (decoded.includes('\0')) throw s3Failure('InvalidArgument', `The ${what} holds a NUL`)
   return decoded
@@ -76,7 +80,7 @@ function readPath(below: string, addressing: Addressing): { bucket: string | und
   if (addressing.kind === 'host') return { bucket: addressing.bucket, rawKey: below }
   if (below === '') return { bucket: undefined, rawKey: '' }
   const slash = below.indexOf('/')
-  const bucket = decodeOnce(slash < 0 ? below : below.slice(0, slash), 'bucket name')
+  const bucket = decodeOnce(slash < 0 ? below : below.slice(0, slash), 'bucket name', 'InvalidURI')
   return { bucket, rawKey: slash < 0 ? '' : below.slice(slash + 1) }
 }
 
@@ -84,7 +88,8 @@ function readPath(below: string, addressing: Addressing): { bucket: string | und
  * Reads the URL of a request as Node received it. The key is everything after the bucket's slash, decoded once: `..`, `//`, `%2F`
  * and `+` are ordinary bytes of it, never path syntax. In the query `+` is a space, as in forms.
  *
- * Throws InvalidArgument for invalid UTF-8 or a NUL, KeyTooLongError beyond 1,024 bytes, InvalidURI for a URL without a path.
+ * Throws InvalidURI for a URL without a path or with invalid UTF-8 in it, InvalidArgument for a NUL and for a query of invalid
+ * UTF-8, KeyTooLongError beyond 1,024 bytes.
  */
 export function readTarget(url: string, addressing: Addressing): RawTarget {
   const index = url.indexOf('?')
@@ -96,6 +101,6 @@ export function readTarget(url: string, addressing: Addressing): RawTarget {
   if (!rawPath.startsWith('/')) throw s3Failure('InvalidURI')
   const prefix = addressing.kind === 'prefix' ? addressing.prefix : ''
   const { bucket, rawKey } = readPath(rawPath.slice(prefix.length + 1), addressing)
-  const key = rawKey === '' ? undefined : checkKey(decodeOnce(rawKey, 'key'))
+  const key = rawKey === '' ? undefined : checkKey(decodeOnce(rawKey, 'key', 'InvalidURI'))
   return { addressing, rawPath, parameters, query, bucket, key }
 }

@@ -9,6 +9,7 @@ const failures = {
   AccessForbidden: [403, 'CORSResponse: This CORS request is not allowed'],
   AuthorizationHeaderMalformed: [400, 'The authorization header is malformed'],
   AuthorizationQueryParametersError: [400, 'The authorization query parameters are malformed'],
+  BadRequest: [400, 'The request is not valid'],
   BadDigest: [400, 'The body does not match the digest that was sent with it'],
   BucketAlreadyExists: [409, 'The bucket name is taken'],
   BucketAlreadyOwnedByYou: [409, 'You own a bucket of this name already'],

@@ -363,6 +363,28 @@ test('a request may name the owner it expects', async () => {
   expect(await owned('123456789012')).toMatchObject({ status: 403, code: 'AccessDenied' })
 })
 
+test.each([
+  ['latin-1 that was signed as UTF-8', 'Hello World\u00e9', 'Hello World\u00e9'],
+  ['UTF-8', 'Größe 🦊', Buffer.from('Größe 🦊').toString('latin1')],
+  ['UTF-8 that ends with the byte of a no-break space', 'là, voilà', Buffer.from('là, voilà').toString('latin1')],
+])('metadata in %s is taken, and comes back as the bytes that were sent', async (_, signed, sent) => {
+  const path = `/s3/${Bucket}/described`
+  const put = (value: string) => {
+    const signing = { key: ana.key, at: platform.clock.now() }
+    // Not a string, which Node would join to the headers and send as UTF-8 with them.
+    const body = Buffer.from('x')
+    const options = sign(s3, { method: 'PUT', path, body, headers: { 'x-amz-meta-a': signed } }, signing)
+    return sendRaw(s3, { ...options, headers: { ...options.headers, 'x-amz-meta-a': value } })
+  }
+  expect((await put(sent)).status).toBe(200)
+  expect((await send({ path })).headers['x-amz-meta-a']).toBe(sent)
+  const copy = { 'x-amz-copy-source': `/${Bucket}/described` }
+  expect((await send({ method: 'PUT', path: `${path}-copy`, headers: copy })).status).toBe(200)
+  expect((await send({ path: `${path}-copy` })).headers['x-amz-meta-a']).toBe(sent)
+  for (const other of [`${sent}\u00e9`, sent.slice(0, -1), 'Hello Worlde'])
+    expect(await put(other)).toMatchObject({ status: 403, code: 'SignatureDoesNotMatch' })
+})
+
 test('the SDK reads our codes as its own', async () => {
   const client = s3Client(s3, { id: ana.key.id, secret: 'wrong' })
   await expect(client.send(new ListObjectsV2Command({ Bucket }))).rejects.toMatchObject({

@@ -223,6 +223,33 @@ test('a continuation token of another list, or one that was changed, is refused'
     ).rejects.toEqual(failure('InvalidArgument', 400))
 })
 
+test('an empty continuation token begins the list, or begins it where start-after says, and is echoed', async () => {
+  const Bucket = await newBucket(['a', 'b'])
+  const list = (query: string) => sendSigned(s3, { path: `/s3/${Bucket}?list-type=2&continuation-token=${query}` }, ana)
+  const whole = await list('')
+  expect(whole).toMatchObject({ status: 200 })
+  expect(whole.text).toContain(
+    '<KeyCount>2</KeyCount><IsTruncated>false</IsTruncated><ContinuationToken></ContinuationToken>',
+  )
+  expect((await list('&start-after=a')).text).toContain('<KeyCount>1</KeyCount>')
+})
+
+test('a prefix or delimiter of a control character is written as a reference, or as in a URL, and selects nothing', async () => {
+  const Bucket = await newBucket(['a', 'b/c'])
+  for (const [query, prefix, delimiter] of [
+    ['?prefix=%0A&delimiter=%0B', '&#xa;', '&#xb;'],
+    ['?prefix=%0A&delimiter=%0B&encoding-type=url', '%0A', '%0B'],
+  ] as const) {
+    for (const more of ['', '&list-type=2']) {
+      const { status, text } = await sendSigned(s3, { path: `/s3/${Bucket}${query}${more}` }, ana)
+      expect(status).toBe(200)
+      expect(text).toContain(`<Prefix>${prefix}</Prefix>`)
+      expect(text).toContain(`<Delimiter>${delimiter}</Delimiter>`)
+      expect(text).not.toContain('<Key>')
+    }
+  }
+})
+
 test('keys that XML cannot carry are listed with encoding-type=url, and as references without it', async () => {
   const keys = ['a b+c', 'ctl\u0001', 'new\nline', 'ü']
   const Bucket = await newBucket(keys)

@@ -340,6 +340,23 @@ test('without an Origin header no rule is looked up', async () => {
   await sql.end()
 })
 
+test('an OPTIONS request without Origin or Access-Control-Request-Method is BadRequest and is counted', async () => {
+  const options = (headers: Record<string, string>, path = `/s3/${slug}/key`) =>
+    sendRaw(s3, { method: 'OPTIONS', path, headers })
+  const refused = { status: 400, code: 'BadRequest' }
+  for (const path of [`/s3/${slug}/key`, `/s3/${bucketName()}`, '/s3', await presigned(ruled)])
+    expect(await options({ 'access-control-request-method': 'GET' }, path)).toMatchObject({
+      ...refused,
+      text: expect.stringContaining('Insufficient information. Origin request header needed.') as string,
+    })
+  expect(await options({ origin: APP })).toMatchObject({
+    ...refused,
+    text: expect.stringContaining('Invalid Access-Control-Request-Method: null') as string,
+  })
+  await platform.api.limiter.hit(Array.from({ length: 24_000 }, () => 'objects:203.0.113.79'))
+  expect(await options({ 'x-forwarded-for': '203.0.113.79', authorization: 'Bearer x' })).toMatchObject({ status: 429 })
+})
+
 test('preflights count on the address, whatever they ask for', async () => {
   await platform.api.limiter.hit(Array.from({ length: 24_000 }, () => 'objects:203.0.113.78'))
   const answer = await sendRaw(s3, {

@@ -132,6 +132,22 @@ test('fields of more than 20 KiB are refused, however much of the file has come 
   }
 })
 
+const policyOf = (policy: object) => Buffer.from(JSON.stringify(policy)).toString('base64')
+const expiration = '2099-01-01T00:00:00Z'
+test.each([
+  ['no signature', { 'X-Amz-Signature': undefined }, 400, 'InvalidArgument'],
+  ['an empty list of conditions', { Policy: policyOf({ expiration, conditions: [] }) }, 400, 'InvalidArgument'],
+  ['an empty condition', { Policy: policyOf({ expiration, conditions: [{}] }) }, 400, 'InvalidArgument'],
+  ['no list of conditions', { Policy: policyOf({ expiration }) }, 400, 'InvalidArgument'],
+  ['a signature of version 2', { 'X-Amz-Signature': undefined, Signature: 'c2ln' }, 403, 'AccessDenied'],
+])('a form with %s is refused and stores nothing', async (_, change, status, code) => {
+  const entries = Object.entries<string | undefined>({ ...(await fieldsOf('unsigned')), ...change })
+  const fields = Object.fromEntries(entries.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])))
+  const answer = await postForm({ fields, file: [Buffer.from('x')], sizeOf: () => 65_536 })
+  expect(answer).toMatchObject({ status, text: expect.stringContaining(`<Code>${code}</Code>`) })
+  expect(await statusOf(ana.client.send(new HeadObjectCommand({ Bucket, Key: 'unsigned' })))).toBe(404)
+})
+
 test('the name of the file stands in the key before the policy is held against it', async () => {
   const policy = (prefix: string) =>
     ({ Conditions: [['starts-with', '$key', prefix]] }) as Partial<PresignedPostOptions>

@@ -120,6 +120,7 @@ test.each([
   ['bytes=-3', 206, 'hij', 'bytes 7-9/10'],
   ['bytes=-100', 206, 'abcdefghij', 'bytes 0-9/10'],
   ['bytes=5-100', 206, 'fghij', 'bytes 5-9/10'],
+  ['bytes=0-18446744073709551616', 206, 'abcdefghij', 'bytes 0-9/10'],
   ['bytes=4-2', 200, 'abcdefghij', undefined],
   ['bytes=0-1,3-4', 200, 'abcdefghij', undefined],
   ['chars=0-1', 200, 'abcdefghij', undefined],
@@ -135,7 +136,7 @@ test.each([
   expect(head).toMatchObject({ status, text: '', headers: { 'content-length': String(text.length) } })
 })
 
-test.each(['bytes=10-', 'bytes=-0'])('the range %s is InvalidRange', async (Range) => {
+test.each(['bytes=10-', 'bytes=-0', 'bytes=18446744073709551616-'])('the range %s is InvalidRange', async (Range) => {
   await put('ten', 'abcdefghij')
   await expect(get('ten', { Range })).rejects.toEqual(failure('InvalidRange', 416))
 })

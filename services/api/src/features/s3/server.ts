@@ -7,6 +7,7 @@ import { readRawHeaders } from '@platform/s3-protocol/wire/raw-headers'
 import { type RawTarget, readTarget } from '@platform/s3-protocol/wire/raw-target'
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import type { Deps } from '../../deps.ts'
+import { throttleAddress } from '../../http/exchange.ts'
 import { type RawExchange, createRawListener } from '../../http/raw-listener.ts'
 import { sendContent } from '../../http/send-content.ts'
 import { noAccess } from '../products/product-access.ts'
@@ -102,9 +103,22 @@ async function answer(exchange: RawExchange, place: Place, admitted: Promise<voi
   return handler.handle({ ...call, bucket, key, found: object })
 }
 
+/**
+ * Refuses an OPTIONS request that is no preflight, in AWS's words. Counted as preflights are. Throws BadRequest, and the errors of
+ * `readTarget` for an invalid URL.
+ */
+async function refuseOptions(exchange: RawExchange, place: Place): Promise<never> {
+  await throttleAddress(exchange)
+  read(exchange, place)
+  if (exchange.incoming.headers.origin === undefined)
+    throw s3Failure('BadRequest', 'Insufficient information. Origin request header needed.')
+  throw s3Failure('BadRequest', 'Invalid Access-Control-Request-Method: null')
+}
+
 async function handle(exchange: RawExchange, place: Place): Promise<void> {
   const { outgoing, requestId } = exchange
   outgoing.setHeader('x-amz-request-id', requestId)
+  if (exchange.incoming.method === 'OPTIONS') return refuseOptions(exchange, place)
   const admitted = admit(exchange)
   const { status, headers, body } = await answer(exchange, place, admitted).catch(async (error: unknown) => {
     // Exceeding the request limit is reported before any other error (D18).

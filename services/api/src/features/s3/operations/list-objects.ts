@@ -91,7 +91,7 @@ export async function listObjectsV2(call: BucketCall): Promise<S3Reply> {
   const startAfter = query.get('start-after')
   const of = { operation: 'ListObjectsV2', ownerId: bucket.id, filters: { prefix, delimiter } }
   const from =
-    token === undefined
+    token === undefined || token === ''
       ? keyBehind(startAfter ?? '', listQuery)
       : readToken(() => readCursor(deps.sealer, of, Position, token))
   const { entries, next } = await readPage(call, listQuery, from)

@@ -1,6 +1,6 @@
 import { readForm } from '@platform/s3-protocol/body/read-form'
 import { readChecksumClaim, readMd5, readRequestBody } from '@platform/s3-protocol/body/read-request-body'
-import { checkPolicy } from '@platform/s3-protocol/signature/post-policy'
+import { checkPolicy, readPolicy } from '@platform/s3-protocol/signature/post-policy'
 import { checkKey, type RawTarget } from '@platform/s3-protocol/wire/raw-target'
 import { readTagDocument } from '@platform/s3-protocol/wire/read-tags'
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
@@ -67,13 +67,14 @@ export async function postObject(
   const { fields, file } = await readForm(formFields.get('content-type') ?? '', bodyOf(exchange))
   const policy = fields.get('policy')
   if (policy === undefined) throw s3Failure('AccessDenied', 'The form must hold a policy')
+  const conditions = readPolicy(policy)
   const { caller, bucket } = await authorizeForm(exchange, target, fields, policy)
   await applyCors(exchange, bucket)
   const named = fields.get('key')
   const name = named === undefined ? undefined : withFileName(named, file?.name ?? '')
   const judged = new Map([...fields, ['bucket', bucketText]])
   if (name !== undefined) judged.set('key', name)
-  const range = checkPolicy(policy, judged, deps.now())
+  const range = checkPolicy(conditions, judged, deps.now())
   if (!file) throw s3Failure('InvalidArgument', 'POST requires exactly one file upload per request.')
   if (name === undefined || name === '') throw s3Failure('InvalidArgument', 'The form must hold a key')
   const key = checkKey(name)
@@ -87,7 +88,7 @@ export async function postObject(
   refuseHeaders(headers, bucket.visibility)
   const description = readDescription(headers)
   const tagging = fields.get('tagging')
-  const tags = tagging === undefined ? {} : readTagDocument(Buffer.from(tagging), 'Object')
+  const tags = tagging === undefined ? [] : readTagDocument(Buffer.from(tagging), 'Object')
 
   const claim = {
     form: { kind: 'unsigned' as const },
