@@ -8,7 +8,7 @@ import { quotaOf } from '../products/quotas.ts'
 import { insertLines } from './build-log.ts'
 
 /** How long a worker may be silent before another claims its deployment. */
-export const LEASE_MS = 30_000
+const LEASE_MS = 30_000
 /** A deployment fails when its lease lapses this many times. */
 const INTERRUPTIONS_MAX = 3
 
