@@ -38,7 +38,8 @@ function groups(address: string): string[] {
   )
 }
 
-const bucket = (address: string): string =>
+/** What an address counts as: IPv6 is cut to its /64 (D56). */
+export const networkOf = (address: string): string =>
   address.includes(':') && isIPv6(address) ? `${groups(address).slice(0, 4).join(':')}::/64` : address
 
 /** True for an IP address and for a CIDR range such as 10.0.0.0/8. */
@@ -86,7 +87,7 @@ export function createClientAddress(trusted: readonly string[]): ClientAddress {
     return address
   }
   const addressOf = (peer: string | undefined, forwardedFor: string | undefined): string =>
-    bucket(exact(peer, forwardedFor))
+    networkOf(exact(peer, forwardedFor))
   return Object.assign(addressOf, {
     exact,
     isTrusted(peer: string | undefined) {

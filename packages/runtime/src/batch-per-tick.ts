@@ -53,13 +53,13 @@ export const arrayLiteral = (values: readonly (string | null)[]): string =>
  * Returns the FROM source, its columns, `n`, the number of the key that a row belongs to (from 1), the parameters to execute the
  * prepared statement with, and `inOrder`, which returns the last row of each key in the order of the keys.
  */
-export function keysAsRows<C extends string>(types: Readonly<Record<C, 'int' | 'text' | 'uuid'>>) {
+export function keysAsRows<C extends string>(types: Readonly<Record<C, 'bool' | 'int' | 'text' | 'uuid'>>) {
   const names = Object.keys(types) as C[]
   const parameterOf = (name: C) => `asked.${name}`
   const columns = Object.fromEntries(names.map((name) => [name, sql`asked.${sql.identifier(name)}`])) as Record<C, SQL>
   const arrays = names.map((name) => sql`${sql.placeholder(parameterOf(name))}::${sql.raw(types[name])}[]`)
   const columnNames = [...names.map((name) => sql.identifier(name)), sql`n`]
-  type Key = Readonly<Record<C, string | number | null>>
+  type Key = Readonly<Record<C, string | number | boolean | null>>
   return {
     columns,
     n: sql<number>`asked.n`.mapWith(Number),

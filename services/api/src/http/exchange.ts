@@ -4,6 +4,7 @@ import type { HttpBindings } from '@hono/node-server'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { ApiError, InvalidToken, Throttled, Unavailable } from '@platform/errors/api-error'
 import { type ErrorShape, renderError } from '@platform/errors/render-error'
+import { networkOf } from '@platform/ratelimit/client-address'
 import { isUnavailable } from '@platform/runtime/database'
 import { withDeadline } from '@platform/runtime/deadline'
 import { newIdAt } from '@platform/runtime/new-id'
@@ -36,8 +37,8 @@ export interface Sent {
 export interface Arrival {
   readonly deps: Deps
   readonly incoming: IncomingMessage
-  /** The address at the other end of the connection, read at arrival: a destroyed request has no socket any more. */
-  readonly peer: string | undefined
+  /** The client's address (D56), uncut. Read at arrival: a destroyed request has no socket any more. */
+  readonly address: string
   /** As sent, without the query. */
   readonly path: string
   /** True for S3, which has paths and hosts of its own. */
@@ -90,18 +91,19 @@ export function header(incoming: IncomingMessage, name: string): string | undefi
   return Array.isArray(value) ? value.join(',') : value
 }
 
+/** The address of the client that sent a request (D56), uncut. */
+export const addressOf = ({ clientAddress }: Pick<Deps, 'clientAddress'>, incoming: IncomingMessage): string =>
+  clientAddress.exact(incoming.socket.remoteAddress, header(incoming, 'x-forwarded-for'))
+
 /**
  * The rate-limit counter of the caller's address; for a Function, its deployment stands in for the address. One counter serves
  * both caps; S3 and `/files` share a separate one. Chosen before any credential is looked at (A §8, D53, D55).
  */
-function addressBudget({ deps, incoming, peer, path, isS3 }: Arrival): { key: string; max: number } {
+function addressBudget({ deps, incoming, address, path, isS3 }: Arrival): { key: string; max: number } {
   const deploymentId = readDeploymentAddress(deps.deploymentAddressSigner, header(incoming, DEPLOYMENT_ADDRESS_HEADER))
-  const address =
-    deploymentId === undefined
-      ? deps.clientAddress(peer, header(incoming, 'x-forwarded-for'))
-      : `deployment:${deploymentId}`
-  if (isS3 || isBelow(path, '/files')) return { key: `objects:${address}`, max: ADDRESS_OBJECTS_MAX }
-  return { key: `address:${address}`, max: hasBearer(incoming) ? ADDRESS_WITH_BEARER_MAX : ADDRESS_MAX }
+  const counted = deploymentId === undefined ? networkOf(address) : `deployment:${deploymentId}`
+  if (isS3 || isBelow(path, '/files')) return { key: `objects:${counted}`, max: ADDRESS_OBJECTS_MAX }
+  return { key: `address:${counted}`, max: hasBearer(incoming) ? ADDRESS_WITH_BEARER_MAX : ADDRESS_MAX }
 }
 
 function actorOf(deps: Deps, token: Awaited<ReturnType<Deps['tokens']['verify']>>): Actor {
@@ -212,6 +214,8 @@ export async function preflight(
 
 const tooLate = () => new Unavailable('The request took too long; try again later')
 
+/** No shorter path is changed for the log: it is cut to `/files/` and 36 characters, and an id's end with its token takes 50. */
+const TOKEN_PATH_LENGTH_MIN = 44
 /** The token that follows an upload's id in its URL. */
 const UPLOAD_TOKEN = /(?<=[0-9a-f]{4}-[0-9a-f]{12})(?:\.|%2e)[\w-]{32}/gi
 /** The longest path that is logged. */
@@ -221,11 +225,13 @@ const LOGGED_PATH_LENGTH_MAX = 512
  * A path for the log, with upload tokens removed: the token alone grants access to the upload. It is removed anywhere in the
  * path, since a proxy or client that garbles the URL sends the token on a path that matches no upload.
  */
-const loggedPath = (path: string): string =>
-  path
+function loggedPath(path: string): string {
+  if (path.length < TOKEN_PATH_LENGTH_MIN) return path
+  return path
     .replace(/^\/files\/(?!deployments\/)(.{0,36}).*$/s, '/files/$1')
     .replaceAll(UPLOAD_TOKEN, '')
     .slice(0, LOGGED_PATH_LENGTH_MAX)
+}
 
 /** The caller, for the log. */
 const loggedActor = (actor: Actor | undefined) =>
@@ -237,7 +243,7 @@ const loggedActor = (actor: Actor | undefined) =>
 
 /** Counts and logs a request once it is answered. */
 export function record(
-  { deps, actor, requestId, trace, incoming, peer, path }: Arrival,
+  { deps, actor, requestId, trace, incoming, address, path }: Arrival,
   operation: string,
   status: number,
   startedAt: number,
@@ -253,7 +259,7 @@ export function record(
     failure,
     details: {
       path: loggedPath(path),
-      address: deps.clientAddress.exact(peer, header(incoming, 'x-forwarded-for')),
+      address,
       ...loggedActor(actor),
     },
   })
@@ -286,8 +292,8 @@ export function exchange(
     const trace = readTrace(header(incoming, 'traceparent'), header(incoming, 'tracestate'))
     const path = pathOf(incoming.url)
     const requestId = isAi(path) ? newIdAt(deps.now()) : requestIdOf(incoming)
-    const peer = incoming.socket.remoteAddress
-    const current: Exchange = { deps, c, incoming, peer, path, isS3: false, requestId, trace }
+    const address = addressOf(deps, incoming)
+    const current: Exchange = { deps, c, incoming, address, path, isS3: false, requestId, trace }
     let failure: unknown
     let reply: Reply
     try {

@@ -7,6 +7,7 @@ import { readTrace } from '@platform/service/trace'
 import type { Deps } from '../deps.ts'
 import { dismiss } from './dismiss.ts'
 import {
+  addressOf,
   type Arrival,
   asApiError,
   corsHeaders,
@@ -106,7 +107,7 @@ export function createRawListener(
     const exchange: RawExchange = {
       deps,
       incoming,
-      peer: incoming.socket.remoteAddress,
+      address: addressOf(deps, incoming),
       outgoing,
       url,
       path: pathOf(url),

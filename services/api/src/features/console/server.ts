@@ -5,7 +5,7 @@ import { readTrace } from '@platform/service/trace'
 import type { Deps } from '../../deps.ts'
 import { chooseEncoded } from '../../http/accepted-encodings.ts'
 import { dismiss } from '../../http/dismiss.ts'
-import { type Arrival, header, record, requestIdOf } from '../../http/exchange.ts'
+import { addressOf, type Arrival, header, record, requestIdOf } from '../../http/exchange.ts'
 import { openFile } from '../../http/open-file.ts'
 import { originForm, pathOf } from '../../http/request-target.ts'
 import { consolePolicy } from './policy.ts'
@@ -142,7 +142,7 @@ export function createConsoleServer(deps: Deps, { folder, clientId }: ConsoleSit
     const arrival: Arrival = {
       deps,
       incoming,
-      peer: incoming.socket.remoteAddress,
+      address: addressOf(deps, incoming),
       path: pathOf(originForm(incoming.url)),
       isS3: false,
       requestId: requestIdOf(incoming),

@@ -15,9 +15,6 @@ export function addressingAt(deps: Names, place: Place, host: string): Addressin
   return addressing?.kind === 'host' ? addressing : { kind: 'root' }
 }
 
-/** An address for documentation (RFC 5737), which no client has: if it comes back, the peer is a trusted proxy. */
-const PROBE = '192.0.2.255'
-
 /** Drops the port, and the dot that ends a fully qualified name. */
 const withoutPort = (host: string): string => host.replace(/\.?(:\d*)?$/, '')
 
@@ -54,7 +51,7 @@ export const isS3Host = (names: Names, host: string): boolean =>
 /** The first value of a header set by a trusted proxy; undefined if there is none. */
 function forwarded({ deps, incoming }: RawExchange, name: string): string | undefined {
   const value = incoming.headers[name]
-  if (typeof value !== 'string' || deps.clientAddress(incoming.socket.remoteAddress, PROBE) !== PROBE) return undefined
+  if (typeof value !== 'string' || !deps.clientAddress.isTrusted(incoming.socket.remoteAddress)) return undefined
   return value.split(',', 1)[0]?.trim()
 }
 

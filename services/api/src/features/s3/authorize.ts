@@ -46,6 +46,8 @@ interface Request {
   headers: ReadonlyMap<string, string>
   /** True if the operation needs the object. */
   isObjectAsked: boolean
+  /** True if the operation writes. */
+  isWrite: boolean
   /** undefined for an operation that is not implemented. */
   scope: ApiScope | undefined
   /** True for operations that need no credential on a public bucket. */
@@ -73,10 +75,11 @@ function signingKeys(sealer: Sealer): SigningKeys {
 }
 
 /** The bucket and key in a path, as names within the caller's application. */
-function askedOf({ target, isObjectAsked }: Request): Asked {
+function askedOf({ target, isObjectAsked, isWrite }: Request): Asked {
   return {
     bucket: target.bucket === undefined ? undefined : readBucketName(target.bucket),
     key: isObjectAsked ? target.key : undefined,
+    isWrite,
   }
 }
 
@@ -195,7 +198,7 @@ export async function authorizeForm(
   const { deps } = exchange
   const claim = readFormClaim(fields)
   if (!isUuid(claim.keyId)) throw s3Failure('InvalidAccessKeyId')
-  const lookup = { bucket: readBucketName(target.bucket ?? ''), key: undefined }
+  const lookup = { bucket: readBucketName(target.bucket ?? ''), key: undefined, isWrite: true }
   const signer = await findSigner(deps.db, claim.keyId, lookup)
   const key = usableKey(signer?.key)
   verifyPolicy(policy, claim, await signingKeys(deps.sealer)(key.state, claim))

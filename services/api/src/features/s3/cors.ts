@@ -42,7 +42,7 @@ function announcedBy({ incoming }: RawExchange): CorsRequest {
  */
 async function findPresigned({ deps }: RawExchange, keyId: string, name: string): Promise<Bucket | null> {
   if (!isUuid(keyId)) return null
-  const signer = await findSigner(deps.db, keyId, { bucket: readBucketName(name), key: undefined })
+  const signer = await findSigner(deps.db, keyId, { bucket: readBucketName(name), key: undefined, isWrite: false })
   if (!signer) return null
   const { key, named } = signer
   return key.environmentId === null || key.environmentId === named.environmentId ? named.bucket : null

@@ -1,7 +1,7 @@
 import { keysAsRows, batchPerTick } from '@platform/runtime/batch-per-tick'
 import type { Db } from '@platform/runtime/database'
 import { lazyPrepared } from '@platform/runtime/lazy-prepared'
-import { and, eq, getTableColumns, isNull, sql } from 'drizzle-orm'
+import { and, eq, getTableColumns, isNull, type SQL, sql, type SQLWrapper } from 'drizzle-orm'
 import { apiKeys } from '../api-keys/table.ts'
 import { environments } from '../applications/table.ts'
 import { isWithheldBelow } from '../applications/product-access.ts'
@@ -23,9 +23,9 @@ export interface Named {
   environmentId: string | null
   bucket: Bucket | null
   found: FoundObject | null
-  /** True if the organization has lost access to storage: it may read, but no longer write (D91). */
+  /** True if the request writes and the organization has lost access to storage: it may still read (D91). */
   isReadOnly: boolean
-  /** True if the organization has reached its quota of bytes. */
+  /** True if the request writes and the organization has reached its quota of bytes. */
   isFull: boolean
 }
 
@@ -72,8 +72,14 @@ const objectNamed = and(
 )
 const firstPiece = and(eq(objectBlobs.objectId, objects.id), eq(objectBlobs.n, 0))
 
-/** One look-up: a key id, and the names in its request. */
-const lookups = keysAsRows({ keyId: 'uuid', environment: 'text', name: 'text', key: 'text' })
+/** SQL: what refuses writes. A read is spared the questions. */
+const obstaclesOf = (isWrite: SQL, applicationId: SQLWrapper) => ({
+  isReadOnly: sql<boolean>`${isWrite} and ${isWithheldBelow(applicationId, 'storage')}`,
+  isFull: sql<boolean>`${isWrite} and ${isFullBelow(applicationId)}`,
+})
+
+/** One look-up: a key id, the names in its request, and whether that writes. */
+const lookups = keysAsRows({ keyId: 'uuid', environment: 'text', name: 'text', key: 'text', isWrite: 'bool' })
 
 /** Finds keys and the named resources, in one statement for all requests of a tick. */
 const bySigner = lazyPrepared((db) => {
@@ -91,8 +97,7 @@ const bySigner = lazyPrepared((db) => {
       n: lookups.n,
       key,
       ...named,
-      isReadOnly: isWithheldBelow(apiKeys.applicationId, 'storage'),
-      isFull: isFullBelow(apiKeys.applicationId),
+      ...obstaclesOf(columns.isWrite, apiKeys.applicationId),
     })
     .from(lookups.from)
     .innerJoin(apiKeys, and(eq(apiKeys.id, columns.keyId), isNull(apiKeys.deletedAt)))
@@ -109,7 +114,7 @@ const bySigner = lazyPrepared((db) => {
     .leftJoin(objectBlobs, firstPiece)
     .leftJoin(blobs, eq(blobs.id, objectBlobs.blobId))
     .prepare('s3_by_signer')
-  return batchPerTick(async (keys: readonly Record<keyof typeof columns, string | null>[]) =>
+  return batchPerTick(async (keys: readonly Record<keyof typeof columns, string | boolean | null>[]) =>
     lookups.inOrder(keys, await query.execute(lookups.parameters(keys))),
   )
 })
@@ -118,8 +123,7 @@ const byApplication = lazyPrepared((db) =>
   db
     .select({
       ...named,
-      isReadOnly: isWithheldBelow(environments.applicationId, 'storage'),
-      isFull: isFullBelow(environments.applicationId),
+      ...obstaclesOf(sql`${sql.placeholder('isWrite')}::bool`, environments.applicationId),
     })
     .from(environments)
     .leftJoin(buckets, bucketNamed)
@@ -152,6 +156,8 @@ export interface Asked {
   bucket: BucketName | undefined
   /** Set only if the operation needs the object. */
   key: string | undefined
+  /** True if the operation writes. */
+  isWrite: boolean
 }
 
 /** drizzle types a left-joined table as nullable only if each of its columns is. */
@@ -179,13 +185,14 @@ function asNamed(row: {
 export async function findSigner(
   db: Db,
   keyId: string,
-  { bucket, key }: Asked,
+  { bucket, key, isWrite }: Asked,
 ): Promise<{ key: SigningApiKey; named: Named } | undefined> {
   const row = await bySigner(db)({
     keyId,
     environment: bucket?.environment ?? null,
     name: bucket?.name ?? null,
     key: key ?? null,
+    isWrite,
   })
   return row && { key: row.key, named: asNamed(row) }
 }
@@ -194,9 +201,13 @@ export async function findSigner(
 export const NOTHING: Named = { environmentId: null, bucket: null, found: null, isReadOnly: false, isFull: false }
 
 /** Finds the named resources of an application. */
-export async function findBelowApplication(db: Db, applicationId: string, { bucket, key }: Asked): Promise<Named> {
+export async function findBelowApplication(
+  db: Db,
+  applicationId: string,
+  { bucket, key, isWrite }: Asked,
+): Promise<Named> {
   if (!bucket) return NOTHING
-  const [row] = await byApplication(db).execute({ applicationId, ...bucket, key: key ?? null })
+  const [row] = await byApplication(db).execute({ applicationId, ...bucket, key: key ?? null, isWrite })
   return row ? asNamed(row) : NOTHING
 }
 

@@ -77,6 +77,7 @@ async function answer(exchange: RawExchange, place: Place, admitted: Promise<voi
     target,
     headers: sent,
     isObjectAsked: handler?.needs === 'object',
+    isWrite: name !== undefined && writes(name),
     scope: name && operationScopes[name],
     isOpen: name !== undefined && publicOperations.has(name),
     admitted,
