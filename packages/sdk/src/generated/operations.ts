@@ -6,7 +6,7 @@ import { create, infer, once, remove, repeat } from '../repetition.ts'
 import type * as t from './types.ts'
 
 /** The version of the API that these operations are of. */
-export const apiVersion = '0.25.0'
+export const apiVersion = '0.26.0'
 
 /** List organizations. */
 export const listOrganizations = /* @__PURE__ */ operation<t.ListOrganizationsData, t.ListOrganizationsResponse>('GET', '/organizations', repeat, 'from limit', 'from')

@@ -4,7 +4,7 @@ import { platformName } from '@platform/look/name'
 import type { Endpoint } from './endpoint.ts'
 
 /** Changes whenever the API does (A §9). */
-const API_VERSION = '0.25.0'
+const API_VERSION = '0.26.0'
 
 const description = `## Authentication
 Send \`Authorization: Bearer <access token>\` with every request: a user's token from the identity provider, or a token that
@@ -15,6 +15,8 @@ Send \`Authorization: Bearer <access token>\` with every request: a user's token
 - **Bodies** are JSON, except at the token endpoint, which takes a form. An operation with nothing to return answers 204.
 - **Timestamps** are ISO 8601 in UTC with milliseconds, such as \`2026-11-21T09:30:00.000Z\`, in requests and responses.
 - **Lengths** of free text count bytes of UTF-8, those of names count characters. Names lose white space around them.
+- **Queries**: a parameter that is given twice is refused with 422. Parameters that an operation does not know are ignored, except
+  those of AI usage.
 - **Request ids**: every response has an \`X-Request-Id\`. It is the request's own, if that consists of up to 128 letters, digits, \`_\`,
   \`.\` and \`-\`. Below \`/ai/v1\` the id is always the platform's own, and also in \`X-Service-Request-Id\`.
 - **Caching**: what you read has an \`ETag\`; with \`If-None-Match\` an unchanged resource is answered with 304.
