@@ -12,6 +12,12 @@ export interface RouteRequest {
   protocol: 'http' | 'https'
 }
 
+/** Returns a request with another path or query. A caller's own request may read its members from elsewhere: no spread copies these. */
+export const withUrl = (
+  { method, host, headers, protocol }: RouteRequest,
+  { path, query }: Pick<RouteRequest, 'path' | 'query'>,
+): RouteRequest => ({ method, path, query, host, headers, protocol })
+
 /** Names in lower case, in output order; a name may repeat. */
 export type HeaderPairs = [name: string, value: string][]
 

@@ -2,6 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { Answer, RouteRequest } from './answer.ts'
 import { literalPrefixOf } from './compile-route.ts'
+import { indexSpellings } from './file-names.ts'
 import type { OutputManifest, Route } from './manifest.ts'
 import { compileOutput } from './router.ts'
 
@@ -266,4 +267,99 @@ test.each([
   ['^(?:/x)?$', ''],
 ])('all that matches %s begins with %j', (source, prefix) => {
   expect(literalPrefixOf(source)).toBe(prefix)
+})
+
+describe('a file whose name has an accent', () => {
+  const composed = (text: string): string => text.normalize('NFC')
+  const decomposed = (text: string): string => text.normalize('NFD')
+  const encoded = (path: string): string => encodeURI(path)
+  const noRules = { redirects: [], headers: [] }
+  const staticSite = (site: NonNullable<OutputManifest['site']> = noRules): OutputManifest => ({
+    version: 1,
+    kind: 'static',
+    routes: [],
+    wildcard: [],
+    functions: {},
+    site,
+  })
+  const ask = (manifest: OutputManifest, files: readonly string[], path: string): Answer =>
+    compileOutput(manifest, indexSpellings(files)).route(requestFor(encoded(path)), (name) => files.includes(name))
+
+  test.each([
+    ['/é.png', 'é.png'],
+    ['/é/ü', 'é/ü.html'],
+    ['/é/', 'é/index.html'],
+    ['/100%25é', '100%é.html'],
+  ])('is found by %s in either Unicode normal form', (path, file) => {
+    const request = path.replace('%25', '%')
+    for (const [stored, asked] of [
+      [composed(file), decomposed(request)],
+      [decomposed(file), composed(request)],
+      [decomposed(file), decomposed(request)],
+    ] as const)
+      expect(ask(staticSite(), ['index.html', stored], asked)).toMatchObject({ kind: 'asset', path: stored })
+  })
+
+  test('is found by its exact name first, and by no other accent', () => {
+    const files = [decomposed('é.txt'), composed('é.txt')]
+    for (const file of files) expect(ask(staticSite(), files, `/${file}`)).toMatchObject({ path: file })
+    // Half of it in each form: the composed one stands for all others.
+    expect(
+      ask(staticSite(), [decomposed('éé.txt'), composed('éé.txt')], `/${composed('é')}${decomposed('é')}.txt`),
+    ).toMatchObject({
+      path: composed('éé.txt'),
+    })
+    expect(ask(staticSite(), files, '/è.txt')).toMatchObject({ kind: 'not-found' })
+  })
+
+  test('is found before the page that stands for all missing ones, and has the headers of its own name', () => {
+    const site = {
+      redirects: [{ from: '/*', to: '/index.html', status: 200 }],
+      headers: [{ path: composed('/é.png'), set: [['x-own', '1']] as [string, string][], unset: [] }],
+    }
+    expect(ask(staticSite(site), ['index.html', composed('é.png')], decomposed('/é.png'))).toMatchObject({
+      kind: 'asset',
+      path: composed('é.png'),
+      headers: [['x-own', '1']],
+    })
+  })
+
+  test('is the page of a missing path in its folder, in either form', () => {
+    const files = ['index.html', decomposed('é/404.html')]
+    expect(ask(staticSite(), files, composed('/é/missing'))).toMatchObject({
+      kind: 'not-found',
+      path: decomposed('é/404.html'),
+    })
+  })
+
+  test('is not found past the redirects and the middleware of either spelling', () => {
+    const guarded = (own: string): OutputManifest => ({
+      ...staticSite(),
+      kind: 'build-output',
+      site: null,
+      routes: [{ src: `^/${own}/(.*)$`, middlewarePath: 'guard', continue: true }, { handle: 'filesystem' }],
+      functions: { guard: { function: 'guard' } },
+    })
+    const file = composed('é/secret.txt')
+    for (const spelling of [composed, decomposed]) {
+      const seen: string[] = []
+      let answer = ask(guarded(spelling('é')), [file], decomposed('/é/secret.txt'))
+      while (answer.kind === 'middleware') {
+        seen.push(answer.url)
+        answer = answer.resume({ status: 200, headers: [['x-middleware-next', '1']] })
+      }
+      expect(seen).toEqual([encodeURI(`/${spelling('é/secret.txt')}`)])
+      expect(answer).toMatchObject({ kind: 'asset', path: file })
+    }
+    const moved = staticSite({ redirects: [{ from: composed('/é'), to: '/new', status: 301 }], headers: [] })
+    expect(ask(moved, [decomposed('é.html')], composed('/é'))).toMatchObject({ kind: 'redirect', location: '/new' })
+    expect(ask(moved, [composed('é.html')], decomposed('/é'))).toMatchObject({ kind: 'redirect', location: '/new' })
+  })
+
+  test('costs a path of plain letters no look-up', () => {
+    const spellingOf = vi.fn<(path: string) => string | undefined>()
+    compileOutput(staticSite(), spellingOf).route(requestFor('/missing.png'), () => false)
+    expect(spellingOf).not.toHaveBeenCalled()
+    expect(indexSpellings(['index.html', 'a/b.png'])).toBeUndefined()
+  })
 })

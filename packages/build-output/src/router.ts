@@ -1,28 +1,36 @@
-import { type HasFile, PATH_BYTES_MAX, plain, type Router } from './answer.ts'
+import { type HasFile, PATH_BYTES_MAX, plain, type Router, withUrl } from './answer.ts'
+import { isBeyondAscii, type SpellingOf } from './file-names.ts'
 import type { OutputManifest } from './manifest.ts'
 import { normalizeQuery } from './normalize-path.ts'
 import { routeBuildOutput } from './route-build-output.ts'
+import { routeSpellings } from './route-spellings.ts'
 import { routeStaticSite } from './route-static-site.ts'
 import { routeServer, routeWorker } from './route-worker.ts'
 import { withinLimits } from './routing-limit.ts'
 
 export type { Answer, HeaderPairs, Router } from './answer.ts'
 
-/** Compiles a manifest; takes some milliseconds for hundreds of routes. Never throws for a manifest from `readOutput`. */
-export function compileOutput(manifest: OutputManifest): Router {
+/**
+ * Compiles a manifest; takes some milliseconds for hundreds of routes. Never throws for a manifest from `readOutput`.
+ * spellingOf: finds files by other Unicode normal forms of their names; undefined if all names are ASCII.
+ */
+export function compileOutput(manifest: OutputManifest, spellingOf?: SpellingOf): Router {
   const router = routerOf(manifest)
   return {
     route(request, hasFile: HasFile) {
       if (isTooLong(request.path)) return { ...plain(), kind: 'status', status: 414 }
       const query = normalizeQuery(request.query)
-      return withinLimits(() => router.route(query === request.query ? request : { ...request, query }, hasFile))
+      const normalized = query === request.query ? request : withUrl(request, { path: request.path, query })
+      if (spellingOf === undefined || !isBeyondAscii(request.path))
+        return withinLimits(() => router.route(normalized, hasFile))
+      return withinLimits(() => routeSpellings(router, normalized, hasFile, spellingOf))
     },
   }
 }
 
 /** Compiles the router for a worker that requests the files of its own deployment (`env.ASSETS`). */
-export const compileFiles = (manifest: OutputManifest): Router =>
-  compileOutput({ ...manifest, kind: 'static', functions: {} })
+export const compileFiles = (manifest: OutputManifest, spellingOf?: SpellingOf): Router =>
+  compileOutput({ ...manifest, kind: 'static', functions: {} }, spellingOf)
 
 function routerOf(manifest: OutputManifest): Router {
   const site = manifest.site ?? { redirects: [], headers: [] }

@@ -57,6 +57,36 @@ const pathsOf = ({ files }: BuiltProject): string[] => [...files.keys()].toSorte
 const start = (script: string): string => JSON.stringify({ scripts: { build: 'x', start: script } })
 const built = JSON.stringify({ scripts: { build: 'x' } })
 
+test('names of a build that an archive could not hold together are warned of once each, and all are served', async () => {
+  const composed = 'café/a.html'.normalize('NFC')
+  const decomposed = 'café/b.html'.normalize('NFD')
+  const { read } = project({
+    'package.json': built,
+    'dist/index.html': 'x',
+    'dist/INDEX.HTML': 'y',
+    'dist/Blog/a.html': '',
+    'dist/blog/a.html': '',
+    'dist/blog/b.html': '',
+    [`dist/${composed}`]: '',
+    [`dist/${decomposed}`]: '',
+    'dist/node_modules/a/README.md': '',
+    'dist/node_modules/a/readme.md': '',
+  })
+  const taken = await read()
+  const differs = (path: string, from: string): string =>
+    `"dist/${path}" differs from "dist/${from}" in upper and lower case or in the spelling of accents alone; an archive with both is refused`
+  expect(taken.warnings.toSorted()).toEqual(
+    [
+      differs('blog', 'Blog'),
+      differs('index.html', 'INDEX.HTML'),
+      differs('café'.normalize('NFC'), 'café'.normalize('NFD')),
+    ].toSorted(),
+  )
+  expect(pathsOf(taken)).toEqual(
+    expect.arrayContaining(['dist/INDEX.HTML', 'dist/index.html', `dist/${composed}`, `dist/${decomposed}`]),
+  )
+})
+
 describe('the output', () => {
   const everything: Files = {
     'package.json': start('node run.js'),

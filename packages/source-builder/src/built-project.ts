@@ -8,6 +8,7 @@ import { isForPages, type StartScript } from '@platform/build-output/start-scrip
 import { Warnings } from '@platform/build-output/warnings'
 import { explainLeftOut, explainNothing, findMadeServers, type Made } from './made-files.ts'
 import { pathIn, readPackage, upwards } from './manifests.ts'
+import { warnOfSimilarNames } from './similar-names.ts'
 import { findTraced, type TracedPlace } from './traced-files.ts'
 
 /** The result of a build, readable like an archive. */
@@ -657,6 +658,7 @@ export async function readBuiltProject(options: BuiltProjectOptions): Promise<Bu
   // readNextServer has moved the files, so their paths start at the standalone folder instead of the project.
   files = new ProjectFiles(choice.kind === 'next-server' ? scanResult.start : folder, scanResult.files, bytesMax)
   files.requireSizes()
+  warnOfSimilarNames([...files.keys()].toSorted(), choice.kind === 'folder' ? choice.folder : '', warnings, shown)
   const digests = new Map<string, Promise<Buffer>>()
   return {
     files,

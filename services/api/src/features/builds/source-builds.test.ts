@@ -151,7 +151,8 @@ describe('source', unless(obstacle), () => {
       npmProject(
         page(
           `JSON.stringify({ greeting: require('greeter')('site'), ...process.env })`,
-          `console.log('the token is', process.env.API_TOKEN); console.error('careful')`,
+          `console.log('the token is', process.env.API_TOKEN); console.error('careful')
+          require('node:fs').writeFileSync('dist/INDEX.HTML', 'another')`,
         ),
       ),
       { place: owner },
@@ -175,7 +176,10 @@ describe('source', unless(obstacle), () => {
     expect(log).toMatch(
       /INFO Found source.*\nINFO Package manager: npm 11\.[\d.]+, by package-lock\.json\nINFO Node is 24\.[\d.]+.*\nINFO .* nothing kept of an earlier build\nINFO Running npm ci[^]*\nINFO Took dist: /,
     )
-    expect(log).toMatch(/^INFO Found plain files: 1 asset$/m)
+    expect(log).toMatch(/^INFO Found plain files: 2 assets$/m)
+    expect(log.split('\n').filter((line) => line.includes('INDEX.HTML'))).toEqual([
+      'WARN "dist/index.html" differs from "dist/INDEX.HTML" in upper and lower case or in the spelling of accents alone; an archive with both is refused',
+    ])
     // The source itself is not served.
     expect((await visit(platform, host, '/build.cjs')).status).toBe(404)
   })

@@ -1,3 +1,4 @@
+import { indexSpellings } from '@platform/build-output/file-names'
 import { compileFiles, compileOutput, type Router } from '@platform/build-output/router'
 import type { Db } from '@platform/runtime/database'
 import { eq } from 'drizzle-orm'
@@ -78,15 +79,16 @@ async function load(
   if (!row.output) throw new Error(`Deployment ${id} is active without an output`)
   const lastModified = row.activatedAt ?? row.createdAt
   const byPath = new Map(files.map((file) => [file.path, new DeployedFile(file, lastModified)]))
+  const spellingOf = indexSpellings(byPath.keys())
   const site = {
     id,
     environmentId: row.environmentId,
     organizationId: row.organizationId,
-    router: compileOutput(row.output),
+    router: compileOutput(row.output, spellingOf),
     images: imagePolicyOf(row.output.images),
     files: byPath,
     hasFile: (path: string) => byPath.has(path),
-    fileRouter: compileFiles(row.output),
+    fileRouter: compileFiles(row.output, spellingOf),
     functions: new Map(
       Object.entries(row.output.functions).map(([path, { function: own }]) => [path, describe(id, own, region)]),
     ),

@@ -75,6 +75,31 @@ describe('what a hostname stands for', () => {
 })
 
 describe('files', () => {
+  test('are found by their names in either Unicode normal form, the exact one first', async () => {
+    const [composed, decomposed] = ['café'.normalize('NFC'), 'café'.normalize('NFD')]
+    const files = {
+      'index.html': 'page',
+      [`${decomposed}.html`]: 'one',
+      [`${composed}.txt`]: 'two',
+      [`${decomposed}.txt`]: 'three',
+    }
+    const { host } = await deploy(platform, ana, { files })
+    const ask = async (path: string) => {
+      const { status, text } = await visit(platform, host, encodeURI(path))
+      return [status, text]
+    }
+    expect(await ask(`/${composed}`)).toEqual([200, 'one'])
+    expect(await ask(`/${decomposed}`)).toEqual([200, 'one'])
+    expect(await ask(`/${composed}.txt`)).toEqual([200, 'two'])
+    expect(await ask(`/${decomposed}.txt`)).toEqual([200, 'three'])
+    expect(await ask('/cafè.txt')).toEqual([404, expect.any(String)])
+  })
+
+  test('answer a request whose query has a number sign that is not encoded', async () => {
+    const { host } = await deploy(platform, ana, { files: { 'index.html': 'page' } })
+    expect(await visit(platform, host, '/?q=a#b')).toMatchObject({ status: 200, text: 'page' })
+  })
+
   test('have caching headers and no others, and answer GET and HEAD alone', async () => {
     const { host } = await deploy(platform, ana, { files: { 'index.html': 'page', 'a.0a1b2c3d.js': 'script' } })
     const page = await visit(platform, host, '/', { headers: { origin: 'https://elsewhere.example.com' } })
