@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { FILE, LINK, type ZipEntry, zipOf } from './zip.ts'
+import { FILE, LINK, type ZipEntry, withComment, zipOf } from './zip.ts'
 
 const index: ZipEntry = { name: 'index.html', content: '<h1>hello</h1>' }
 const beside = (...entries: ZipEntry[]): Buffer => zipOf([index, ...entries])
@@ -71,6 +71,29 @@ export const hostileArchives: Record<string, { archive: () => Buffer; sentence: 
   'names that differ in how an accent is spelled': {
     archive: () => beside({ name: 'caf\u00e9' }, { name: 'cafe\u0301' }),
     sentence: /differs from "café" in upper and lower case or in the spelling of accents/,
+  },
+  'a comment that holds another end of the archive': {
+    archive: () => withComment(beside({ name: 'a' }), Buffer.from('PK\x05\x06'.padEnd(22, '\0'), 'latin1')),
+    sentence: /The comment of the archive holds the record of another end of an archive/,
+  },
+  'a comment that begins as another end of the archive does': {
+    archive: () => withComment(beside({ name: 'a' }), Buffer.from(`PK\x05\x06${'?'.repeat(30)}`, 'latin1')),
+    sentence: /The comment of the archive holds the record of another end of an archive/,
+  },
+  'bytes after its end': {
+    archive: () => Buffer.concat([beside({ name: 'a' }), Buffer.alloc(7)]),
+    sentence: /The file goes on for 7 bytes after the end of the archive/,
+  },
+  'two lists of entries': {
+    archive: () => {
+      const inner = beside({ name: 'a' })
+      // In front of it, a header of a list stands where its own offset would lead without the bytes in front.
+      const named = inner.readUInt32LE(inner.length - 6)
+      const before = Buffer.alloc(named + 46)
+      before.writeUInt32LE(0x02014b50, named)
+      return Buffer.concat([before, inner])
+    },
+    sentence: /The archive has two lists of entries, at the bytes \d+ and \d+/,
   },
   'a file that is a folder': {
     archive: () => beside({ name: 'a', content: 'x' }, { name: 'a/b', content: 'y' }),

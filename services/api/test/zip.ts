@@ -79,3 +79,10 @@ export function zipOf(entries: readonly ZipEntry[]): Buffer {
   end.writeUInt32LE(offset, 16)
   return Buffer.concat([...parts, list, end])
 }
+
+/** Gives an archive without a comment one. */
+export function withComment(archive: Buffer, comment: Buffer): Buffer {
+  const commented = Buffer.concat([archive, comment])
+  commented.writeUInt16LE(comment.length, archive.length - 2)
+  return commented
+}

@@ -9,10 +9,13 @@ import { RandomAccessReader } from 'yauzl'
  */
 export class ArchiveReader extends RandomAccessReader {
   readonly #file: FileHandle
+  readonly #start: number
 
-  constructor(file: FileHandle) {
+  /** start: where the archive begins in the file, in bytes. Positions count from there. */
+  constructor(file: FileHandle, start = 0) {
     super()
     this.#file = file
+    this.#start = start
   }
 
   /** Reads `length` bytes from a position. Throws if the file ends before that. */
@@ -24,7 +27,7 @@ export class ArchiveReader extends RandomAccessReader {
 
   async #fill(buffer: Buffer, offset: number, length: number, position: number): Promise<void> {
     for (let done = 0; done < length;) {
-      const { bytesRead } = await this.#file.read(buffer, offset + done, length - done, position + done)
+      const { bytesRead } = await this.#file.read(buffer, offset + done, length - done, this.#start + position + done)
       if (bytesRead === 0) throw new Error('unexpected end of the file')
       done += bytesRead
     }
@@ -42,6 +45,7 @@ export class ArchiveReader extends RandomAccessReader {
 
   override _readStreamForRange(start: number, end: number): Readable {
     const file = this.#file
+    const first = this.#start
     return Readable.from(
       (async function* () {
         for (let position = start; position < end;) {
@@ -49,7 +53,7 @@ export class ArchiveReader extends RandomAccessReader {
             Buffer.allocUnsafe(Math.min(65_536, end - position)),
             0,
             undefined,
-            position,
+            first + position,
           )
           if (bytesRead === 0) throw new Error('unexpected end of the file')
           position += bytesRead

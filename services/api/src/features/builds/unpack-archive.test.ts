@@ -6,7 +6,7 @@ import { buffer } from 'node:stream/consumers'
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
 import { ZipFile } from 'yazl'
 import { hostileArchives } from '../../../test/hostile-archives.ts'
-import { EXECUTABLE, LINK, type ZipEntry, zipOf } from '../../../test/zip.ts'
+import { EXECUTABLE, LINK, withComment, type ZipEntry, zipOf } from '../../../test/zip.ts'
 import { unpackArchive } from './unpack-archive.ts'
 
 const outside = join(tmpdir(), `platform-outside-${process.pid}`)
@@ -69,6 +69,54 @@ test('an archive of a common tool is read, streamed lengths included', async () 
   zip.end()
   const { names, text } = await unpack(await buffer(zip.outputStream as AsyncIterable<Buffer>))
   expect([names, await text('dir/one.txt')]).toEqual([['dir/one.txt', 'two.txt'], 'one'])
+})
+
+describe('an archive', () => {
+  const files: ZipEntry[] = [
+    { name: 'index.html', content: 'page' },
+    { name: 'large.bin', content: Buffer.alloc(400_000, 'large'), isStored: true },
+  ]
+  /** Adds the records of Zip64, which then say where the list is. */
+  function asZip64(archive: Buffer): Buffer {
+    const end = Buffer.from(archive.subarray(-22))
+    const record = Buffer.alloc(56)
+    record.writeUInt32LE(0x06064b50, 0)
+    record.writeBigUInt64LE(44n, 4)
+    for (const at of [24, 32]) record.writeBigUInt64LE(BigInt(end.readUInt16LE(10)), at)
+    record.writeBigUInt64LE(BigInt(end.readUInt32LE(12)), 40)
+    record.writeBigUInt64LE(BigInt(end.readUInt32LE(16)), 48)
+    const locator = Buffer.alloc(20)
+    locator.writeUInt32LE(0x07064b50, 0)
+    locator.writeBigUInt64LE(BigInt(archive.length - 22), 8)
+    locator.writeUInt32LE(1, 16)
+    end.fill(0xff, 8, 20)
+    return Buffer.concat([archive.subarray(0, -22), record, locator, end])
+  }
+
+  test.each([
+    ['10 bytes', zipOf(files), Buffer.from('#!/bin/sh\n')],
+    ['a megabyte', zipOf(files), Buffer.alloc(1_048_576, 'MZ')],
+    ['10 bytes, with Zip64', asZip64(zipOf(files)), Buffer.from('#!/bin/sh\n')],
+    ['another archive', zipOf(files), zipOf([{ name: 'first', content: 'first' }])],
+  ])('behind %s is read, with a warning, as Info-ZIP and Python read it', async (_, archive, before) => {
+    const { names, text, warnings } = await unpack(Buffer.concat([before, archive]))
+    expect([names, await text('index.html')]).toEqual([['index.html', 'large.bin'], 'page'])
+    expect(await text('large.bin')).toBe('large'.repeat(80_000))
+    expect(warnings).toEqual([
+      `The file begins with ${before.length} bytes that are not of the archive; they are left out`,
+    ])
+  })
+
+  test.each([
+    ['without a comment', zipOf(files)],
+    ['with a comment', withComment(zipOf(files), Buffer.from('Made by hand. PK'))],
+    ['with the longest comment', withComment(zipOf(files), Buffer.alloc(65_535, 'x'))],
+    ['of Zip64', asZip64(zipOf(files))],
+    ['that holds an archive as it is', zipOf([...files, { name: 'in.zip', content: zipOf(files), isStored: true }])],
+  ])('%s is read without a warning', async (_, archive) => {
+    const { names, warnings } = await unpack(archive)
+    expect([names.includes('index.html'), warnings]).toEqual([true, []])
+  })
 })
 
 describe('links', () => {

@@ -3,8 +3,10 @@ import { constants } from 'node:fs'
 import { type FileHandle, mkdir, open, readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { crc32, inflateRawSync } from 'node:zlib'
+import { foldName } from '@platform/build-output/file-names'
 import { type Tree, UnusableOutput } from '@platform/build-output/read-output'
 import { type Entry, fromRandomAccessReaderPromise, getFileNameLowLevel, type ZipFile } from 'yauzl'
+import { findArchiveStart } from './archive-bounds.ts'
 import { ArchiveReader } from './archive-reader.ts'
 import { followLinks } from './follow-links.ts'
 import { DEPTH_MAX, ENTRIES_MAX, refuse, shown } from './refuse-entry.ts'
@@ -117,7 +119,7 @@ class Places {
     if (known === 'link' && isImplied) throw refuse(path, 'is a link, and other entries lie below it')
     if (known !== undefined && known === kind) throw refuse(path, 'is there twice')
     if (known !== undefined) throw refuse(path, `is there as a ${known} and as a ${kind}`)
-    const folded = path.normalize('NFC').toUpperCase().toLowerCase().normalize('NFC')
+    const folded = foldName(path)
     const spelling = this.#spellings.get(folded)
     if (spelling !== undefined)
       throw refuse(path, `differs from ${shown(spelling)} in upper and lower case or in the spelling of accents alone`)
@@ -302,11 +304,12 @@ export async function unpackArchive(
   const files = new Map<string, UnpackedFile>()
   const links = new Map<string, string>()
   await using file = await open(archive, 'r')
-  const reader = new ArchiveReader(file)
   let zip: ZipFile | undefined
   try {
     const { size } = await file.stat()
-    zip = await fromRandomAccessReaderPromise(reader, size, {
+    const start = await findArchiveStart(new ArchiveReader(file), size)
+    const reader = new ArchiveReader(file, start)
+    zip = await fromRandomAccessReaderPromise(reader, size - start, {
       autoClose: false,
       decodeStrings: false,
       strictFileNames: true,
@@ -344,6 +347,8 @@ export async function unpackArchive(
     const outcomes = await Promise.allSettled(Array.from({ length: WRITTEN_AT_ONCE }, () => unpackNext(opened)))
     for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason
     const warnings = await followLinks(files, links, { places, bytesMax: unpackedBytesMax, signal })
+    if (start > 0)
+      warnings.unshift(`The file begins with ${start} bytes that are not of the archive; they are left out`)
     const content = async (path: string): Promise<UnpackedFile> => {
       const unpackedFile = files.get(path)
       if (!unpackedFile) throw new Error(`The archive has no file ${shown(path)}`)
