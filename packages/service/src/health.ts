@@ -1,6 +1,8 @@
+import type { Logger } from '@platform/runtime/logger'
+import { collectDefaultMetrics, register } from 'prom-client'
 import type { BuildInfo } from './build-info.ts'
 import { listen } from './http-server.ts'
-import { collectDefaultMetrics, register } from 'prom-client'
+import { textBody, unreadableRequest } from './unreadable-request.ts'
 
 export interface Health {
   port: number
@@ -15,7 +17,7 @@ export interface Health {
  * Starts the internal listener: `/live` (touches nothing, and reports the build), `/ready` (503 until `readyWhile` is called, while
  * what that got resolves to false, and while draining) and `/metrics` (Prometheus). It is never on the public port (D12).
  */
-export async function startHealth(host: string, port: number, build: BuildInfo): Promise<Health> {
+export async function startHealth(host: string, port: number, build: BuildInfo, logger: Logger): Promise<Health> {
   // Process metrics: CPU, memory, event-loop lag, garbage collection. Registered once, however often a test listens.
   if (!register.getSingleMetric('process_cpu_seconds_total')) collectDefaultMetrics()
   let isReady = async (): Promise<boolean> => false
@@ -39,6 +41,7 @@ export async function startHealth(host: string, port: number, build: BuildInfo):
     },
     host,
     port,
+    unreadableRequest(logger, 'GET, HEAD', textBody).refusal,
   )
   return {
     port: server.port,

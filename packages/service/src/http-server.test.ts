@@ -6,6 +6,7 @@ import { connect, type Socket } from 'node:net'
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import { unless } from '@platform/test-runner/task-meta'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { startHealth } from './health.ts'
 import { listen } from './http-server.ts'
 
 /** A listener that responds with the path; `/slow` responds only when told to. */
@@ -244,4 +245,65 @@ test('what is not HTTP is answered between answers, and never in the middle of o
   // The response to a second request waits for the first.
   const second = 'GET /whole HTTP/1.1\r\nHost: x\r\n\r\ngarbage\r\n\r\n'
   expect(await send('/half', 'half', second)).toMatch(/\r\n\r\nhalf$/)
+})
+
+test('CONNECT is answered between answers, never in the middle of one, and what follows it is not read', async () => {
+  const served: (string | undefined)[] = []
+  const server = await listen(
+    (incoming, outgoing) => {
+      served.push(incoming.url)
+      if (incoming.url === '/half') outgoing.writeHead(200, { 'content-length': 10 }).write('half')
+      else outgoing.end('whole')
+    },
+    '127.0.0.1',
+    0,
+    () => ({ requestId: 'id', type: 'text/plain', body: 'no proxy', headers: { Allow: 'GET' } }),
+  )
+  onTestFinished(() => server.stop(0))
+  const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`
+  async function send(first: string, until: string): Promise<string> {
+    const socket = connect({ port: server.port, host: '127.0.0.1', allowHalfOpen: true }).setEncoding('latin1')
+    onTestFinished(() => void socket.destroy())
+    let text = ''
+    const closed = once(socket, 'close')
+    socket.on('error', () => {})
+    socket.on('data', (chunk: string) => {
+      const before = text.includes(until)
+      text += chunk
+      if (!before && text.includes(until)) socket.write(`CONNECT x:1 HTTP/1.1\r\nHost: x:1\r\n\r\n${get('/smuggled')}`)
+    })
+    socket.once('end', () => socket.end(get('/late')))
+    socket.write(get(first))
+    await closed
+    return text
+  }
+  expect(await send('/whole', 'whole')).toMatch(
+    /wholeHTTP\/1\.1 405 Method Not Allowed\r\nConnection: close\r\nX-Request-Id: id\r\n[^]*\r\nAllow: GET\r\n\r\nno proxy$/,
+  )
+  expect(await send('/half', 'half')).toMatch(/\r\n\r\nhalf$/)
+  expect(served).toEqual(['/whole', '/half'])
+})
+
+test('a stop does not wait long for a client whose CONNECT was refused and that keeps its side open', async () => {
+  const { server } = await start()
+  const socket = connect({ port: server.port, host: '127.0.0.1', allowHalfOpen: true }).setEncoding('utf8')
+  socket.on('error', () => {})
+  onTestFinished(() => void socket.destroy())
+  socket.write('CONNECT x:1 HTTP/1.1\r\nHost: x:1\r\n\r\n')
+  expect((await socket.toArray()).join('')).toMatch(/^HTTP\/1\.1 405 /)
+  // The test would time out first.
+  await server.stop(600_000)
+})
+
+test('the health listener refuses CONNECT in a sentence, with an id that is in one log line', async () => {
+  const lines: object[] = []
+  const logger = { info: (line: object) => void lines.push(line) } as never
+  const health = await startHealth('127.0.0.1', 0, { service: 'test', commit: undefined, node: '24' } as never, logger)
+  onTestFinished(() => health.stop())
+  const socket = connect(health.port, '127.0.0.1').setEncoding('utf8')
+  socket.write('CONNECT x:1 HTTP/1.1\r\nHost: x:1\r\n\r\n')
+  const answer = (await socket.toArray()).join('')
+  expect(answer).toMatch(/^HTTP\/1\.1 405 [^]*\r\nAllow: GET, HEAD\r\n\r\nCONNECT is for proxies, and this is none\n$/)
+  const [, requestId] = /\r\nX-Request-Id: (.*)\r\n/.exec(answer) ?? []
+  expect(lines).toMatchObject([{ requestId, status: 405, code: 'CONNECT' }])
 })

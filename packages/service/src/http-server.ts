@@ -1,4 +1,13 @@
-import { createServer, type IncomingMessage, type RequestListener, type ServerResponse, STATUS_CODES } from 'node:http'
+import { randomUUID } from 'node:crypto'
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerOptions,
+  type ServerResponse,
+  STATUS_CODES,
+} from 'node:http'
 import { type AddressInfo, Server as SocketServer, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
@@ -18,15 +27,19 @@ export interface Listening {
   stop(drainMs?: number): Promise<void>
 }
 
+/** The response to a request that no listener sees: its body, media type and request id, and headers beside these. */
+export interface Refused {
+  requestId: string
+  type: string
+  body: string
+  headers?: Readonly<Record<string, string>>
+}
+
 /**
- * Makes the response to bytes that are not HTTP: its body, media type and request id.
- * code: Node's error, for example HPE_INVALID_METHOD. peer: the remote address.
+ * Makes the response to a request that no listener sees: 400, 408 or 431 for bytes that are not HTTP, 405 for CONNECT.
+ * code: Node's error, for example HPE_INVALID_METHOD; NO_HOST; or CONNECT. peer: the remote address.
  */
-export type Refusal = (
-  status: number,
-  code: string | undefined,
-  peer: string | undefined,
-) => { requestId: string; type: string; body: string }
+export type Refusal = (status: number, code: string | undefined, peer: string | undefined) => Refused
 
 interface ListenOptions {
   /** Maximum size of a request's headers; larger ones get 431. 16 KiB by default. */
@@ -60,6 +73,8 @@ const KEPT_OPEN_MS_MAX = 2_000
 const PAUSE_MS = 20
 /** How long a connection that has never sent a byte may still do so. */
 const SILENT_MS = 1_000
+/** How long a refused client may take to close its side: a reset would take the response away from it. */
+const LINGER_MS = 1_000
 /** A tick of the event loop this short had nothing to do, so what it saw of the queue of connections is still true. */
 const IDLE_TICK_MS = 0.1
 
@@ -71,15 +86,41 @@ const answers = new WeakMap<Duplex, ServerResponse>()
 export const isUnderWay = (outgoing: ServerResponse): boolean =>
   !outgoing.writableFinished && (outgoing.headersSent || outgoing.socket === null)
 
-function isAnswering(socket: Duplex): boolean {
-  const answer = answers.get(socket)
-  return answer !== undefined && isUnderWay(answer)
-}
+const refuseInWords: Refusal = (status) => ({
+  requestId: randomUUID(),
+  type: 'text/plain; charset=UTF-8',
+  body: STATUS_CODES[status] ?? '',
+})
 
 /** Invites a client that sent `Expect: 100-continue` to send its body. Safe to repeat. */
 export function inviteBody(incoming: IncomingMessage): void {
   waiting.get(incoming)?.writeContinue()
   waiting.delete(incoming)
+}
+
+/**
+ * Creates a server that does not listen yet. What Node would refuse in silence or without a body gets the response of `refusal`:
+ * bytes that are not HTTP, HTTP/1.1 without a Host, and CONNECT. The connection is closed after it.
+ */
+export function createRefusingServer(options: ServerOptions, refusal: Refusal, listener: RequestListener): Server {
+  const server = createServer({ ...options, requireHostHeader: false }, (incoming, outgoing) => {
+    answers.set(incoming.socket, outgoing)
+    if (incoming.headers.host === undefined && incoming.httpVersion === '1.1') {
+      const { headers, body } = messageOf(refusal(400, 'NO_HOST', incoming.socket.remoteAddress))
+      outgoing.writeHead(400, headers).end(body)
+    } else listener(incoming, outgoing)
+  })
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
+    const answer = answers.get(socket)
+    if (error.code === 'ECONNRESET' || (answer !== undefined && isUnderWay(answer))) socket.destroy()
+    else refuse(socket, statusOf(error), error.code, refusal)
+  })
+  server.on('connect', (_, socket: Duplex) => {
+    // Node reads no further request from this connection, and writes the rest of an earlier answer only while the client takes it.
+    if (answers.get(socket)?.writableFinished === false) socket.destroy()
+    else refuse(socket.on('error', () => socket.destroy()).resume(), 405, 'CONNECT', refusal)
+  })
+  return server
 }
 
 /**
@@ -92,7 +133,7 @@ export async function listen(
   listener: RequestListener,
   host: string,
   port: number,
-  refusal?: Refusal,
+  refusal: Refusal = refuseInWords,
   {
     requestTimeoutMs = 30_000,
     headerBytesMax = 16_384,
@@ -120,8 +161,7 @@ export async function listen(
     joinDuplicateHeaders: true,
     shouldUpgradeCallback: isUpgrade,
   }
-  const server = createServer(options, (incoming, outgoing) => {
-    if (refusal) answers.set(incoming.socket, outgoing)
+  const server = createRefusingServer(options, refusal, (incoming, outgoing) => {
     arrived++
     if (isDraining) outgoing.shouldKeepAlive = false
     if (!held) return listener(incoming, outgoing)
@@ -146,11 +186,6 @@ export async function listen(
     })
   // No other expectation is in use, and RFC 9110 §10.1.1 lets a server ignore it; Node would respond with 417, unlogged.
   server.on('checkExpectation', (incoming, outgoing) => server.emit('request', incoming, outgoing))
-  if (refusal)
-    server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
-      if (isAnswering(socket)) socket.destroy()
-      else refuseUnreadable(error, socket, refusal)
-    })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(port, host, () => {
@@ -250,24 +285,31 @@ export async function listen(
   }
 }
 
-/** Responds to bytes that Node could not parse as a request, as Node itself does, but with a body. */
-function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex, refusal: Refusal): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
+const statusOf = ({ code }: NodeJS.ErrnoException): number =>
+  code === 'HPE_HEADER_OVERFLOW' ? 431 : code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400
+
+const messageOf = ({ requestId, type, body, headers }: Refused) => ({
+  headers: {
+    Connection: 'close',
+    'X-Request-Id': requestId,
+    'Content-Type': type,
+    'Content-Length': String(Buffer.byteLength(body)),
+    ...headers,
+  },
+  body,
+})
+
+/** Responds on a connection that has no request Node would answer, and closes it. */
+function refuse(socket: Duplex, status: number, code: string | undefined, refusal: Refusal): void {
+  if (!socket.writable) {
     socket.destroy()
     return
   }
-  const status = error.code === 'HPE_HEADER_OVERFLOW' ? 431 : error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400
-  const { requestId, type, body } = refusal(
-    status,
-    error.code,
-    socket instanceof Socket ? socket.remoteAddress : undefined,
+  const { headers, body } = messageOf(
+    refusal(status, code, socket instanceof Socket ? socket.remoteAddress : undefined),
   )
-  const head = [
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
-    'Connection: close',
-    `X-Request-Id: ${requestId}`,
-    `Content-Type: ${type}`,
-    `Content-Length: ${Buffer.byteLength(body)}`,
-  ]
-  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`)
+  const cut = setTimeout(() => socket.destroy(), LINGER_MS)
+  socket.once('close', () => clearTimeout(cut))
 }

@@ -75,7 +75,7 @@ async function start<Config extends ServiceConfig, Deps extends { logger: Logger
   const logger = createLogger(name, config.LOG_LEVEL)
   const build = readBuildInfo(name, config.BUILD_COMMIT)
   // Before the migrations, which may wait for a minute: a process that is not live gets killed by who supervises it.
-  const health = await startHealth(config.HEALTH_HOST, config.HEALTH_PORT, build)
+  const health = await startHealth(config.HEALTH_HOST, config.HEALTH_PORT, build, logger)
   try {
     await prepareDatabase(config, logger)
     const { deps, isReady, close } = await compose(config, { logger }, role)

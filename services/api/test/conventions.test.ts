@@ -5,10 +5,11 @@ import { connect } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import { everyScope, startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { eq } from 'drizzle-orm'
+import { edges } from '../src/features/edges/table.ts'
 import { profiles } from '../src/features/profiles/table.ts'
 import { register } from 'prom-client'
 import { decodeJwt, type JSONWebKeySet } from 'jose'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { newKey, newOwner, type Owner, unique } from './scenario.ts'
 
 const ORIGIN = 'https://console.example.com'
@@ -304,6 +305,7 @@ test.each([
   ['two lengths', 'POST /docs HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n', 400],
   ['no path', 'GET * HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n', 400],
   ['a host that is none', 'GET /docs HTTP/1.1\r\nHost: a b\r\nConnection: close\r\n\r\n', 400],
+  ['no host', 'GET /docs HTTP/1.1\r\n\r\n', 400],
   ['two hosts', 'GET /docs HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n', 400],
   ['headers of 20 kB', `GET /docs HTTP/1.1\r\nHost: a\r\nX-A: ${'a'.repeat(20_000)}\r\n\r\n`, 431],
 ])('%s: even what is not HTTP gets a sentence and an id (A §7)', async (_, text, status) => {
@@ -313,6 +315,58 @@ test.each([
   expect(answer).toContain('{"error":"The request is not valid HTTP"}')
   const id = /^x-request-id: (.+)\r$/im.exec(answer)?.[1] ?? 'none'
   expect(api.filter((line) => line.includes(`"${id}"`))).toHaveLength(1)
+})
+
+const listeners = {
+  api: { url: () => platform.apiUrl, type: 'application/json; charset=UTF-8', body: '{"error":"TEXT"}' },
+  s3: { url: () => platform.s3Url, type: 'application/xml', body: '<Message>TEXT</Message>' },
+  idp: {
+    url: () => platform.idpUrl,
+    type: 'application/json; charset=UTF-8',
+    body: '{"error":"invalid_request","error_description":"TEXT"}',
+  },
+  edge: { url: () => platform.edgeUrl, type: 'text/html; charset=utf-8', body: '<p>TEXT.</p>' },
+  'internal edge': { url: internalUrl, type: 'text/plain; charset=UTF-8', body: 'TEXT' },
+}
+
+async function internalUrl(): Promise<string> {
+  const { db, membership } = platform.api
+  const [edge] = await db.select().from(edges).where(eq(edges.id, membership.id))
+  return edge?.internalUrl ?? ''
+}
+
+describe.each(Object.entries(listeners))('the %s listener', (_, { url, type, body }) => {
+  test.each([
+    ['garbage', 'GET / HTTP/1.1\nHost: a\n\n', 400, 'unreadable request'],
+    ['a request without a host', 'GET / HTTP/1.1\r\n\r\n', 400, 'unreadable request'],
+    ['headers of 70 kB', `GET / HTTP/1.1\r\nHost: a\r\nX-A: ${'a'.repeat(70_000)}\r\n\r\n`, 431, 'unreadable request'],
+    [
+      'CONNECT',
+      `CONNECT x:1 HTTP/1.1\r\nHost: x:1\r\n\r\nGET /docs HTTP/1.1\r\nHost: a\r\n\r\n`,
+      405,
+      'refused method',
+    ],
+  ])(
+    'answers %s in the shape of its place, with an id that is in one log line (A §7)',
+    async (_, bytes, status, line) => {
+      let answer = ''
+      const to = await url()
+      const { api, idp } = await loggedBy(async () => void (answer = await raw(bytes, to)))
+      expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
+      // Nothing that came after it was answered.
+      expect(answer.match(/HTTP\/1\.1/g)).toHaveLength(1)
+      const [head = '', content] = answer.toLowerCase().split('\r\n\r\n')
+      expect(head).toContain('connection: close')
+      expect(head).toContain(`content-type: ${type.toLowerCase()}`)
+      expect(/^allow: (.*)$/m.exec(head)?.[1]?.startsWith('get, head, ')).toBe(status === 405 ? true : undefined)
+      const text = status === 405 ? 'CONNECT is for proxies, and this is none' : 'The request is not valid HTTP'
+      expect(content).toContain(body.replace('TEXT', text).toLowerCase())
+      const id = /^x-request-id: (.+)$/m.exec(head)?.[1] ?? 'none'
+      const lines = [...api, ...idp].filter((each) => each.includes(`"${id}"`))
+      expect(lines.map((each) => JSON.parse(each) as object)).toMatchObject([{ status, message: line }])
+      expect(lines.join()).not.toContain('x:1')
+    },
+  )
 })
 
 test('the absolute form of a request target is read as its path (RFC 9112 §3.2.2)', async () => {

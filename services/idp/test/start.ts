@@ -131,7 +131,8 @@ export async function startTestIdp(
     logger: createLogger('idp', logTo ? 'info' : 'silent', logTo),
   })
   const server = await startIdp(deps, { host: config.HOST, port })
-  const health = await startHealth(config.HEALTH_HOST, config.HEALTH_PORT, readBuildInfo('idp', config.BUILD_COMMIT))
+  const build = readBuildInfo('idp', config.BUILD_COMMIT)
+  const health = await startHealth(config.HEALTH_HOST, config.HEALTH_PORT, build, deps.logger)
   const stopParts = superviseParts([server, startHousekeeping(deps, config.AUDIT_RETENTION_DAYS)], health, isReady)
 
   const send: TestIdp['send'] = async (on, body, headers = {}) => {

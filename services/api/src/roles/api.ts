@@ -14,7 +14,9 @@ import { createTusServer } from '../features/tus/server.ts'
 import { createApp } from '../http/app.ts'
 import { originForm } from '../http/request-target.ts'
 
-const unreadableBody = jsonBody({ error: 'The request is not valid HTTP' })
+/** The methods that some path of the API has, and those that S3 has. */
+const METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
+const S3_METHODS = 'GET, HEAD, POST, PUT, DELETE, OPTIONS'
 
 const isAt = (url: string, prefix: string): boolean =>
   url.startsWith(prefix) && (url.length === prefix.length || '/?'.includes(url.charAt(prefix.length)))
@@ -25,9 +27,9 @@ const SAYING_SO_MS = 2_000
 /** Handlers that read long bodies enforce their own timeouts. */
 const longBodies = { requestTimeoutMs: 0, isBodyInvited: true }
 
-/** What S3's own port answers to input that is not HTTP. */
-const unreadableXml = (requestId: string) => {
-  const failure = s3Failure('InvalidRequest', 'The request is not valid HTTP')
+/** What S3's own port answers to input that is not HTTP, and to CONNECT. */
+const unreadableXml = ({ status, message, requestId }: { status: number; message: string; requestId: string }) => {
+  const failure = s3Failure(status === 405 ? 'MethodNotAllowed' : 'InvalidRequest', message)
   return { type: 'application/xml', body: renderError('s3', failure, { path: '', requestId }).body }
 }
 
@@ -40,7 +42,7 @@ export async function startApi(
   address: { host: string; port: number; s3Port: number },
 ): Promise<Part & { s3Port: number }> {
   const app = createApp(deps, endpoints)
-  const unreadable = unreadableRequest(deps.logger, () => unreadableBody)
+  const unreadable = unreadableRequest(deps.logger, METHODS, ({ message }) => jsonBody({ error: message }))
   const handle = getRequestListener(app.fetch, { errorHandler: unreadable.errorHandler })
   const rawListeners: readonly [prefix: string, RequestListener][] = [
     ['/s3', createS3Listener(deps, 'prefix')],
@@ -54,7 +56,7 @@ export async function startApi(
     serveS3(incoming, outgoing)
   }
   // Listens first, so that S3 is available once the API answers.
-  const { refusal: refuseInXml } = unreadableRequest(deps.logger, unreadableXml)
+  const { refusal: refuseInXml } = unreadableRequest(deps.logger, S3_METHODS, unreadableXml)
   const s3Server = await listen(s3AtRoot, address.host, address.s3Port, refuseInXml, longBodies)
   const server = await listen(
     (incoming, outgoing) => {

@@ -1,4 +1,5 @@
 import { listen, type Listening } from '@platform/service/http-server'
+import { textBody, unreadableRequest } from '@platform/service/unreadable-request'
 import type { Deps } from '../deps.ts'
 import { type ConsoleSite, createConsoleServer } from '../features/console/server.ts'
 
@@ -7,4 +8,5 @@ export const startConsole = (
   deps: Deps,
   { host, port }: { host: string; port: number },
   site: ConsoleSite,
-): Promise<Listening> => listen(createConsoleServer(deps, site), host, port)
+): Promise<Listening> =>
+  listen(createConsoleServer(deps, site), host, port, unreadableRequest(deps.logger, 'GET, HEAD', textBody).refusal)

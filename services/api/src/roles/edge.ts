@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { listen, type Listening } from '@platform/service/http-server'
+import { unreadableRequest } from '@platform/service/unreadable-request'
 import type { Deps } from '../deps.ts'
 import { openCronRunner } from '../features/crons/edge-runs.ts'
 import { createDeploymentServer } from '../features/delivery/deployment-server.ts'
@@ -8,7 +9,10 @@ import { createDeliveryServer } from '../features/delivery/server.ts'
 import { startEdgeListener } from '../features/delivery/edge-listener.ts'
 import { openOtherEdges } from '../features/delivery/other-edges.ts'
 import { openPinnedSlots } from '../features/delivery/pinned-slots.ts'
-import { sendPage, unreadableHost } from '../features/delivery/site-page.ts'
+import { sendPage, unreadableHost, unreadablePage } from '../features/delivery/site-page.ts'
+
+/** A Function may answer any of them. */
+const METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
 
 /**
  * True if a request opens a WebSocket (RFC 6455 §4.1). Clients that offer cleartext HTTP/2 send an Upgrade header with ordinary
@@ -43,6 +47,7 @@ export async function startEdge(
     const label = target && labelOf(target.hostname)
     return target && label !== undefined ? { label, url: target.url } : undefined
   }
+  const { refusal } = unreadableRequest(deps.logger, METHODS, ({ status, message }) => unreadablePage(status, message))
   const server = await listen(
     (incoming, outgoing) => {
       const target = readTargetOf(incoming)
@@ -62,7 +67,7 @@ export async function startEdge(
     },
     address.host,
     address.port,
-    undefined,
+    refusal,
     {
       // Functions accept bodies for as long as they take; everything else has 30 s.
       requestTimeoutMs: 0,

@@ -268,3 +268,11 @@ test('pages of the console may call the API without being listed', async () => {
   })
   expect(other.headers.get('access-control-allow-origin')).toBeNull()
 })
+
+test('CONNECT is refused in a sentence, with an id and the methods of the console', async () => {
+  const socket = connect(Number(new URL(platform.consoleUrl).port), 'localhost')
+  socket.write('CONNECT x:1 HTTP/1.1\r\nHost: x:1\r\n\r\n')
+  expect(await text(socket)).toMatch(
+    /^HTTP\/1\.1 405 [^]*\r\nX-Request-Id: [\da-f-]{36}\r\n[^]*\r\nAllow: GET, HEAD\r\n\r\nCONNECT is for proxies, and this is none\n$/,
+  )
+})

@@ -5,6 +5,7 @@ import { FunctionFailure } from '@platform/function-runtime/function-runtime'
 import { listen, type Listening } from '@platform/service/http-server'
 import { observeRequest } from '@platform/service/metrics'
 import { readBody } from '@platform/service/read-body'
+import { textBody, unreadableRequest } from '@platform/service/unreadable-request'
 import type { z } from 'zod'
 import type { Deps } from '../../deps.ts'
 import { header } from '../../http/exchange.ts'
@@ -247,7 +248,8 @@ export async function startEdgeListener(
     (incoming, outgoing) => void serve(incoming, outgoing),
     address.host,
     address.port,
-    undefined,
+    // What it relays may have any method.
+    unreadableRequest(logger, 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS', textBody).refusal,
     {
       // Relayed requests may take their time; edges' own messages are a single line.
       requestTimeoutMs: 0,

@@ -36,22 +36,21 @@ const render = ({ status, title, text }: SitePage): string => `<!doctype html>
 </html>
 `
 
-/**
- * Answers with a page that runs no scripts and cannot be framed. It is uncacheable, since a deployment changes what answers here.
- *
- * Returns the headers that were sent, and the page.
- */
+const TYPE = 'text/html; charset=utf-8'
+
+/** A page runs no scripts and cannot be framed. It is uncacheable, since a deployment changes what answers here. */
+const headersOf = ({ code, headers }: SitePage): Record<string, string> => ({
+  'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+  'x-content-type-options': 'nosniff',
+  'cache-control': 'no-store',
+  ...(code !== undefined && { 'x-platform-error': code }),
+  ...headers,
+})
+
+/** Answers with a page. Returns the headers that were sent, and the page. */
 export function sendPage(outgoing: ServerResponse, page: SitePage): { headers: Record<string, string>; body: Buffer } {
   const body = Buffer.from(render(page))
-  const headers = {
-    'content-type': 'text/html; charset=utf-8',
-    'content-length': String(body.length),
-    'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
-    'x-content-type-options': 'nosniff',
-    'cache-control': 'no-store',
-    ...(page.code !== undefined && { 'x-platform-error': page.code }),
-    ...page.headers,
-  }
+  const headers = { 'content-type': TYPE, 'content-length': String(body.length), ...headersOf(page) }
   outgoing.writeHead(page.status, headers).end(outgoing.req.method === 'HEAD' ? undefined : body)
   return { headers, body }
 }
@@ -70,4 +69,16 @@ export const unreadableHost: SitePage = {
   title: 'This address cannot be read',
   text: 'The request names no host, or more than one.',
   code: 'host_unreadable',
+}
+
+/** The page for a request that no deployment sees: one that is not valid HTTP, or CONNECT. text: why, without a full stop. */
+export function unreadablePage(
+  status: number,
+  text: string,
+): { type: string; body: string; headers: Record<string, string> } {
+  const page: SitePage =
+    status === 405
+      ? { status, title: 'This method is not allowed', text: `${text}.` }
+      : { status, title: 'This request cannot be read', text: `${text}.`, code: 'request_unreadable' }
+  return { type: TYPE, body: render(page), headers: headersOf(page) }
 }

@@ -1,7 +1,9 @@
 import { chmod, mkdir, rm } from 'node:fs/promises'
-import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http'
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import type { Logger } from '@platform/runtime/logger'
+import { createRefusingServer, type Refusal } from '@platform/service/http-server'
+import { jsonBody, unreadableRequest } from '@platform/service/unreadable-request'
 
 /** Answers a request that a deployment's Function sent to the platform. */
 export type DeploymentListener = (deploymentId: string, incoming: IncomingMessage, outgoing: ServerResponse) => void
@@ -27,9 +29,11 @@ interface Options {
 /** Connections per socket; a Function that opens more only makes its own requests wait. */
 const CONNECTIONS_MAX = 256
 
-async function serve(path: string, listener: RequestListener): Promise<Server> {
+const METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
+
+async function serve(path: string, refusal: Refusal, listener: RequestListener): Promise<Server> {
   // An upload may last longer than Node's default of five minutes; the API enforces its own limits.
-  const server = createServer({ keepAliveTimeout: 65_000, requestTimeout: 0 }, listener)
+  const server = createRefusingServer({ keepAliveTimeout: 65_000, requestTimeout: 0 }, refusal, listener)
   server.maxConnections = CONNECTIONS_MAX
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen(path, resolve)
@@ -65,10 +69,13 @@ export function openPlatformFolders({ folder, logger, onApi, onAssets, onCache }
     const path = join(folder, nameOf(deploymentId))
     await rm(path, { recursive: true, force: true })
     await mkdir(path, { mode: 0o755 })
+    const { refusal } = unreadableRequest(logger, METHODS, ({ message }) => jsonBody({ error: message }), {
+      deploymentId,
+    })
     const servers = await Promise.all([
-      serve(join(path, 'api.sock'), (incoming, outgoing) => onApi(deploymentId, incoming, outgoing)),
-      serve(join(path, 'assets.sock'), (incoming, outgoing) => onAssets(deploymentId, incoming, outgoing)),
-      serve(join(path, 'cache.sock'), (incoming, outgoing) => onCache(deploymentId, incoming, outgoing)),
+      serve(join(path, 'api.sock'), refusal, (incoming, outgoing) => onApi(deploymentId, incoming, outgoing)),
+      serve(join(path, 'assets.sock'), refusal, (incoming, outgoing) => onAssets(deploymentId, incoming, outgoing)),
+      serve(join(path, 'cache.sock'), refusal, (incoming, outgoing) => onCache(deploymentId, incoming, outgoing)),
     ])
     return { path, servers }
   }
