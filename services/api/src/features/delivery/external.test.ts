@@ -89,6 +89,9 @@ test('an origin is asked without what is the visitor’s or the platform’s, an
       'x-vercel-ip-country': 'XX',
       'x-middleware-subrequest': '1',
       'cdn-loop': 'other; v=1',
+      x_forwarded_for: '198.51.100.7',
+      x_vercel_ip_country: 'XX',
+      my_header: 'mine',
     },
   })
   expect([got.status, got.text, got.headers['x-own'], got.headers['set-cookie']]).toEqual([201, 'made', 'yes', ['a=b']])
@@ -99,6 +102,7 @@ test('an origin is asked without what is the visitor’s or the platform’s, an
     accept: 'text/plain',
     'content-type': 'text/plain',
     'cdn-loop': 'other; v=1, platform-edge',
+    my_header: 'mine',
   })
   for (const name of [
     'cookie',
@@ -108,6 +112,8 @@ test('an origin is asked without what is the visitor’s or the platform’s, an
     'x-real-ip',
     'x-vercel-ip-country',
     'x-middleware-subrequest',
+    'x_forwarded_for',
+    'x_vercel_ip_country',
   ])
     expect(headers).not.toHaveProperty(name)
   expect(headers.host).not.toContain('localhost')

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { Agent, type IncomingMessage, request, type RequestOptions } from 'node:http'
 import { connect } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { and, asc, eq } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -435,12 +436,13 @@ describe('upgrades', () => {
     const server = createServer(async (req, res) => {
       let body = ''
       for await (const chunk of req) body += chunk
-      res.end(req.method + ' ' + body)
+      res.end(req.method + ' ' + (body || JSON.stringify([req.headers, req.trailers])))
     })
     server.on('upgrade', (req, socket) => {
       socket.on('error', () => {})
       socket.write('HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade, x-hop\\r\\nx-hop: 1\\r\\n' +
-        'Set-Cookie: a=1; Domain=example.com\\r\\nSet-Cookie: b=2\\r\\nx-middleware-next: 1\\r\\nx-next-cache-tags: t\\r\\nX-Own: yes\\r\\n\\r\\n')
+        'Set-Cookie: a=1; Domain=example.com\\r\\nSet-Cookie: b=2\\r\\nx-middleware-next: 1\\r\\nx-next-cache-tags: t\\r\\nX-Own: yes\\r\\n' +
+        'X-Seen: ' + JSON.stringify(req.headers) + '\\r\\n\\r\\n')
       if (req.url === '/large') socket.end(Buffer.alloc(20_000_000, 97))
     })
     export default server`
@@ -460,6 +462,21 @@ describe('upgrades', () => {
     expect(await answerOf(ask(host, { method: 'POST', headers }).end('hello'))).toMatchObject({ text: 'POST hello' })
     const withBody = ask(host, { headers: { ...headers, 'content-length': 5 } }).end('hello')
     expect(await answerOf(withBody)).toMatchObject({ text: 'GET hello' })
+  })
+
+  test('bring none of the headers that read as the platform’s once an underscore is a dash, nor does the end of a body', async () => {
+    const spelled = { X_Forwarded_For: 'spoofed', 'x_real-ip': 'spoofed', my_header: 'mine' }
+    const headers = { ...spelled, upgrade: 'websocket', connection: 'upgrade' }
+    const [answer, socket] = (await once(ask(host, { headers }).end(), 'upgrade')) as [IncomingMessage, Duplex]
+    socket.destroy()
+    const sent = ask(host, { headers: { trailer: 'X_Real_Ip', 'transfer-encoding': 'chunked' } })
+    sent.addTrailers({ X_Real_Ip: 'spoofed' })
+    const { text } = await answerOf(sent.end())
+    for (const seen of [String(answer.headers['x-seen']), text]) {
+      expect(seen).not.toContain('spoofed')
+      expect(seen).toContain('x-forwarded-for')
+    }
+    expect(answer.headers['x-seen']).toContain('"my_header":"mine"')
   })
 
   test('answer with no header that an answer may not have', async () => {

@@ -38,6 +38,18 @@ test.each([
   'x-next-cache-tags',
   'x-next-revalidate-tag-token',
   'x-prerender-revalidate',
+  // Which frameworks read as one of these.
+  'x_forwarded_for',
+  'x_forwarded-host',
+  'x-real_ip',
+  'x_vercel_id',
+  'x_middleware_subrequest',
+  'next_resume',
+  'transfer_encoding',
+  'proxy_authorization',
+  'content_length',
+  'x_request_id',
+  'cdn_loop',
 ])('a client that sends %s is not believed', (name) => {
   expect(cleanRequestHeaders({ [name]: 'x', accept: '*/*' })).toEqual({ accept: '*/*' })
 })
@@ -51,6 +63,11 @@ test.each([
   'x-real-ip-like',
   'x-requested-with',
   'x-now',
+  'content-length',
+  'x-request-id',
+  'my_header',
+  'x_real_ip_like',
+  '_',
 ])('the header %s of a client is passed on', (name) =>
   expect(cleanRequestHeaders({ [name]: 'x' })).toEqual({ [name]: 'x' }),
 )

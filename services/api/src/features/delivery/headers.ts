@@ -21,15 +21,22 @@ const hopByHop = new Set([
 const spoofable =
   /^(?:forwarded$|next-resume$|x-(?:forwarded-|platform-|real-ip$|vercel-|now-|matched-path$|middleware-|invoke-|invocation-id$|nextjs-|astro-|sticky-|next-|prerender-revalidate$))/
 
+/** Headers that the edge sets for Functions or other origins, in place of a client's. */
+const ofEdge = new Set(['cdn-loop', 'content-length', 'x-request-id'])
+
 /** There are few header names; the limit protects against a client that sends many different ones. */
 const NAMES_MAX = 1_000
 const passing = new Map<string, boolean>()
 
-/** True if a client's header may be passed on. */
+/**
+ * True if a client's header may be passed on. An underscore counts as a dash: what folds both into one (CGI, WSGI, Rack) would take
+ * the client's x_forwarded_for for the platform's header.
+ */
 function mayPass(name: string): boolean {
   let may = passing.get(name)
   if (may === undefined) {
-    may = !hopByHop.has(name) && !spoofable.test(name)
+    const dashed = name.replaceAll('_', '-')
+    may = !hopByHop.has(dashed) && !spoofable.test(dashed) && (dashed === name || !ofEdge.has(dashed))
     if (passing.size >= NAMES_MAX) passing.clear()
     passing.set(name, may)
   }
