@@ -17,8 +17,9 @@ import { type Fixture, openFixture } from '../test/fixture.ts'
 import type { FunctionFailure, FunctionSource, Lease } from './function-runtime.ts'
 import type { RuntimeTimings } from './open-function-runtime.ts'
 
-// oxlint-disable-next-line node/no-process-env -- in CI bubblewrap has to be there
-const isCi = !['', '0', 'false'].includes(process.env['CI'] ?? '')
+// oxlint-disable-next-line node/no-process-env -- in CI bubblewrap has to be there, and a drill measures seconds
+const { CI = '', DRILL = '' } = process.env
+const [isCi, isDrill] = [CI, DRILL].map((value) => !['', '0', 'false'].includes(value))
 
 const openDriver = (mode: SandboxMode) => (folder: string) =>
   openSandboxOf({ folder, mode, egress: mode === 'none' ? 'host' : 'none' })
@@ -1386,6 +1387,84 @@ describe.each(drivers)('in $driver', ({ mode, open: openSandbox, obstacle }) => 
             /^Stopped: it blocked its event loop for 6 s while requests waited, with \d+ of its 512 MB of memory in use: /,
           ),
         ])
+      })
+    })
+
+    describe('whose heap is above its budget', () => {
+      /** Its heap gets 192 MB, of which 153 may be in use for long. `turns` makes garbage that is old before it is let go. */
+      const hungry = `import v8 from 'node:v8'
+        import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'
+        const kept = []
+        const used = () => v8.getHeapStatistics().used_heap_size / (1 << 20)
+        const piece = () => new Array(50_000).fill(Math.random())
+        const fill = async (mb) => { for (; used() < mb; await turn()) kept.push(piece()) }
+        const turns = async (forMs) => {
+          const old = []
+          for (const end = Date.now() + forMs; Date.now() < end; await turn()) {
+            old.push(piece())
+            if (old.length > 20) old.splice(0, 10)
+          }
+        }
+        export default async (req, res) => {
+          if (req.url !== '/') await fill(165)
+          if (req.url === '/busy') await turns(20_000)
+          if (req.url === '/peak') await turns(700)
+          if (req.url === '/garbage') {
+            kept.length = 0
+            for (const end = Date.now() + 900; Date.now() < end;) await turn()
+          }
+          if (req.url === '/idle') await sleep(900)
+          res.end('fine')
+        }`
+      const start = async (heapMs: number) => {
+        const fixture = await open({ pingMs: 200, heapMs })
+        return { fixture, source: await fixture.deploy({ 'index.mjs': hungry }, { memoryMb: 256 }) }
+      }
+
+      test('while its loop goes on is ended before V8 gives up, and its line has the peak', async () => {
+        const { fixture, source } = await start(400)
+        expect(await brokenBy(fixture, source, '/busy')).toMatchObject({ code: 'function_out_of_memory' })
+        expect(fixture.messages()).toEqual([
+          expect.stringMatching(
+            /^Stopped: it used more than its 256 MB of memory: its heap, which gets 192 MB of it, grew to 1[5-9]\d MB, and collecting garbage did not help\. /,
+          ),
+        ])
+        expect(await fixture.request(source, '/')).toMatchObject({ body: 'fine' })
+      })
+
+      // What looks at the heap is the same in a sandbox.
+      test.runIf(mode === 'none').each([
+        ['for less than its time', '/peak', 3_600_000],
+        ['with garbage that nothing has collected', '/garbage', 400],
+        ['while its loop waits', '/idle', 400],
+      ])('%s goes on', async (_, path, heapMs) => {
+        const { fixture, source } = await start(heapMs)
+        expect(await fixture.request(source, path)).toMatchObject({ body: 'fine' })
+        expect(fixture.messages()).toEqual([])
+      })
+
+      test.runIf(isDrill)('is ended within 10 s of that, of 1,024 MB of memory as one loop fills it', async () => {
+        const fixture = await open()
+        const code = `import v8 from 'node:v8'
+          export default async () => {
+            const a = []
+            let isAbove = false
+            for (;;) {
+              a.push('x'.repeat(1e6) + Math.random())
+              if (!isAbove && v8.getHeapStatistics().used_heap_size > 0.8 * 768 * 2 ** 20) { isAbove = true; console.log('above') }
+              await new Promise(setImmediate)
+            }
+          }`
+        const source = await fixture.deploy({ 'index.mjs': code }, { memoryMb: 1_024 })
+        expect(await brokenBy(fixture, source, '/')).toMatchObject({ code: 'function_out_of_memory' })
+        const [above, stopped] = [fixture.lines[0], fixture.lines.at(-1)]
+        expect([above?.message, stopped?.message]).toEqual([
+          'above',
+          expect.stringMatching(/^Stopped: it used more than its 1024 MB of memory: its heap, .* grew to \d+ MB/),
+        ])
+        const ms = Number(stopped?.at) - Number(above?.at)
+        console.log(`${ms} ms from the budget to the end`)
+        expect(ms).toBeLessThan(10_000)
       })
     })
 

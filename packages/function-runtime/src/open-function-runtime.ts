@@ -48,6 +48,7 @@ const timingsDefault: RuntimeTimings = {
   startMs: 10_000,
   lagMs: 2_000,
   collectMs: 10_000,
+  heapMs: 5_000,
   headersTimeoutMs: 60_000,
   bodyTimeoutMs: 300_000,
   idleMs: 300_000,

@@ -19,6 +19,8 @@ export interface SlotTimings {
   lagMs: number
   /** How long a blocked loop may continue if the heap may be full, so that V8 can end the process and say why. */
   collectMs: number
+  /** How long its heap may be above its budget. */
+  heapMs: number
   headersTimeoutMs: number
   bodyTimeoutMs: number
 }
@@ -108,6 +110,8 @@ export class Slot {
   #blockedSince: number | undefined
   #lateUntil = 0
   #heapExhausted = false
+  /** While its heap is above its budget: the largest that it was. */
+  #heapPeakMb: number | undefined
   #isTooLarge = false
   readonly #options: SlotOptions
   readonly #ended = Promise.withResolvers<void>()
@@ -180,7 +184,7 @@ export class Slot {
   }
 
   async #launch(): Promise<void> {
-    const { sandbox, source, certificates, folders, name } = this.#options
+    const { sandbox, source, certificates, folders, name, timings } = this.#options
     await Promise.all([sandbox.makeWritable(folders.own), sandbox.makeWritable(folders.cache)])
     const mounts = {
       launcher: mountLauncher(folders.launcher),
@@ -190,7 +194,7 @@ export class Slot {
       cache: { source: folders.cache, target: '/run/cache', isWritable: true },
     }
     const path = (mount: keyof typeof mounts, ...rest: string[]) => join(sandbox.pathOf(mounts[mount]), ...rest)
-    const { heapMb } = memoryParts(source.memoryMb)
+    const { heapMb, heapBudgetBytes } = memoryParts(source.memoryMb)
     const { workingFolder = '' } = source
     const working = path('files', workingFolder)
     const command: SandboxedCommand = {
@@ -226,6 +230,7 @@ export class Slot {
       assetsSocketPath: path('platform', 'assets.sock'),
       cacheSocketPath: path('platform', 'cache.sock'),
       builtAt: source.builtAt,
+      heap: { bytes: heapBudgetBytes, forMs: timings.heapMs },
     }
     const started = await sandbox.start(command)
     this.#process = started
@@ -313,7 +318,9 @@ export class Slot {
     if (typeof message.pong === 'number') {
       this.#pingsMissed = 0
       this.#blockedSince = undefined
+      this.#heapPeakMb = typeof message.heapPeakMb === 'number' ? message.heapPeakMb : undefined
     }
+    if (message.isHeapTooLarge === true) this.#fail('function_out_of_memory', this.#memorySentence())
     if (typeof message.lag === 'number') this.#lateUntil = Date.now() + this.#options.timings.lagMs
   }
 
@@ -439,7 +446,11 @@ export class Slot {
 
   #memorySentence(): string {
     const { memoryMb } = this.source
-    return `It used more than its ${memoryMb} MB of memory: keep less in memory at a time, or take a plan with more.`
+    const used = `It used more than its ${memoryMb} MB of memory`
+    const peakMb = this.#heapPeakMb
+    if (peakMb === undefined) return `${used}: keep less in memory at a time, or take a plan with more.`
+    const { heapMb } = memoryParts(memoryMb)
+    return `${used}: its heap, which gets ${heapMb} MB of it, grew to ${peakMb} MB, and collecting garbage did not help. Keep less in memory at a time, or take a plan with more.`
   }
 
   /** graceMs: time to print more before it ends by itself. */

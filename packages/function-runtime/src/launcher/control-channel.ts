@@ -19,8 +19,9 @@ export function openControl(onCommand: (command: SlotCommand) => void): (message
   })
   return (message) => {
     const line = `${JSON.stringify(message)}\n`
+    const { failed, outOfMemory, isHeapTooLarge } = message
     // A message about a failure is the last one: the process ends right after it, so it is written synchronously.
-    if (message.failed === undefined && message.outOfMemory === undefined) socket.write(line)
+    if (failed === undefined && outOfMemory === undefined && isHeapTooLarge === undefined) socket.write(line)
     else writeSync(3, line)
   }
 }

@@ -7,6 +7,7 @@ import { pathToFileURL } from 'node:url'
 import { openControl } from './control-channel.ts'
 import { findEntry, isRefusedAllocation } from './find-listener.ts'
 import { frameOutput } from './framed-output.ts'
+import { watchHeap } from './heap-watch.ts'
 import { listenAt, otherPortMs, otherPortSentence, redirectListening } from './listen-redirect.ts'
 import type { BootMessage } from './messages.ts'
 import { giveNextHandlersAddress, giveNextServerAddress } from './next-address.ts'
@@ -18,6 +19,7 @@ import { offerOwnFetch } from './own-fetch.ts'
 import { relay } from './relay.ts'
 import { hasRequests, offerRequestContext, onFirstRequest, scopeRequests, untilIdle } from './request-scope.ts'
 
+const megabyte = 1024 * 1024
 const lagCheckMs = 200
 const lagReportedMs = 100
 const compileCacheMs = 2_000
@@ -29,10 +31,20 @@ let listening: Server | undefined
 let stopScript = () => {}
 let isReady = false
 
+const lookAtHeap = watchHeap(boot.heap)
 const say = openControl((command) => {
-  if ('ping' in command) say({ pong: command.ping })
+  if ('ping' in command) pong(command.ping)
   else void drain(command.drain)
 })
+
+function pong(ping: number): void {
+  const heap = lookAtHeap()
+  say({
+    pong: ping,
+    ...(heap && { heapPeakMb: Math.round(heap.peakBytes / megabyte) }),
+    ...(heap?.isTooLong && { isHeapTooLarge: true }),
+  })
+}
 
 /** Finishes requests and waitUntil, for at most this many milliseconds, then ends the process. */
 async function drain(milliseconds: number): Promise<void> {

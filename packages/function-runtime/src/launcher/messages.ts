@@ -1,4 +1,5 @@
 import type { FunctionKind } from '../function-runtime.ts'
+import type { HeapBudget } from './heap-watch.ts'
 
 /** A slot's standard input: one JSON message. All paths are as the slot sees them. */
 export interface BootMessage {
@@ -19,6 +20,7 @@ export interface BootMessage {
   cacheSocketPath: string
   /** When the deployment was built, in milliseconds since 1970. */
   builtAt: number
+  heap: HeapBudget
 }
 
 /** Messages of a slot on descriptor 3, one JSON line each. */
@@ -29,6 +31,10 @@ export interface SlotMessage {
   /** An allocation was refused, so the slot ends. */
   outOfMemory?: true
   pong?: number
+  /** With a pong: the heap is above its budget, and this large at most, in MB. */
+  heapPeakMb?: number
+  /** It has been for too long, so the slot ends. */
+  isHeapTooLarge?: true
   /** The event loop was late by this many milliseconds. */
   lag?: number
 }

@@ -357,7 +357,10 @@ export async function failureOf(error: Error, lease: FunctionLease): Promise<Err
   return (await lease.failure()) ?? unreadable(error)
 }
 
-/** Logs a failure that the slot does not log itself, since it is still alive. */
+/** Failures that the log shows beside each of their requests, whatever the slot says of its end. */
+const saidOfRequests: ReadonlySet<string> = new Set(['function_timeout', 'function_out_of_memory'])
+
+/** Logs a failure beside its request: one that the slot does not log itself, since it is still alive, and those above. */
 export function sayFailure(
   functions: Functions,
   fn: Pick<DeployedFunction, 'deploymentId' | 'path'>,
@@ -365,7 +368,7 @@ export function sayFailure(
   requestId: string | undefined,
   { code, cause, message }: FunctionFailure,
 ): void {
-  if (code === 'function_timeout' || cause !== undefined)
+  if (saidOfRequests.has(code) || cause !== undefined)
     functions.say(fn.deploymentId, fn.path, { slot, requestId, level: 'ERROR', message })
 }
 

@@ -71,7 +71,7 @@ describe('a Function', () => {
     const answer = await visit(platform, host, '/a%20b/c?x=1&x=2', {
       method: 'POST',
       body: 'hello',
-      headers: { 'content-type': 'text/plain', 'x-own': 'yes', cookie: 'a=b' },
+      headers: { 'content-type': 'text/plain', 'x-own': 'yes', my_header: 'mine', cookie: 'a=b' },
     })
     expect(answer.status).toBe(200)
     const seen = JSON.parse(answer.text) as { headers: Record<string, string> }
@@ -81,6 +81,7 @@ describe('a Function', () => {
       'x-forwarded-host': host,
       'x-forwarded-proto': 'http',
       'x-own': 'yes',
+      my_header: 'mine',
       cookie: 'a=b',
       'content-length': '5',
     })
@@ -189,6 +190,10 @@ describe('a Function', () => {
     'next-resume',
     'te',
     'x-platform-deployment',
+    'X_Forwarded_For',
+    'x_real-ip',
+    'x_vercel_id',
+    'x_request_id',
   ])('never sees %s of a client', async (name) => {
     const { host } = await shared()
     const answer = await visit(platform, host, '/', { headers: { [name]: 'spoofed' } })
@@ -555,6 +560,12 @@ describe('a Function that fails', () => {
     expect(answer.text).toContain('<h1>')
     // The answer can come before the end of the slot that the loop blocks.
     if (path === '/loop') await expect.poll(blockedLines, { interval: 50 }).toBeGreaterThan(0)
+    if (path === '/heap') {
+      const beside = eq(runtimeLogs.requestId, String(answer.headers['x-request-id']))
+      const lines = () => platform.api.db.select().from(runtimeLogs).where(beside)
+      const message = expect.stringMatching(/^It used more than its 128 MB of memory: /) as string
+      await expect.poll(lines, { interval: 50 }).toMatchObject([{ level: 'ERROR', message }])
+    }
     expect(await visit(platform, host, '/ok')).toMatchObject({ status: 200, text: 'ok' })
   })
 
