@@ -174,14 +174,16 @@ export async function walkAccount(walk: Walk): Promise<void> {
   await look('device', page)
   await page.goto(`${idp.url}/device?user_code=0000-0000`)
   await look('device, wrong code', page)
-  const start = async (scope: string, headers: Record<string, string> = {}): Promise<string> => {
-    const asked = { client_id: client.id, scope }
+  const start = async (scope: string, headers: Record<string, string> = {}, by = client): Promise<string> => {
+    const asked = { client_id: by.id, scope }
     const json = { 'content-type': 'application/json', ...headers }
     const { body } = await idp.send('POST /oauth2/device_authorization', asked, json)
     return (body as { verification_uri_complete: string }).verification_uri_complete
   }
   await page.goto(await start(EVERY_SCOPE, { 'x-forwarded-for': '2001:db8::7', 'user-agent': 'curl/8.5.0' }))
   await look('device, asked for everything from another network', page)
+  await page.goto(await start('openid', {}, await idp.client({ name: 'Back office', kind: 'confidential' })))
+  await look('device, asked by who did not prove to be the client', page)
   await page.goto(await start('openid profile email'))
   await look('device, asked', page)
   await button(page, 'Allow').click()

@@ -101,6 +101,7 @@ create table device_authorizations (
   expires_at timestamp(3) with time zone not null,
   family_id uuid,
   interval_seconds integer not null,
+  is_client_proven boolean not null default true,
   polled_at timestamp(3) with time zone,
   scope text not null,
   sid uuid,

@@ -17,6 +17,8 @@ const GUESSES_OF_NETWORK = 20
 export interface PendingDevice {
   userCode: string
   client: Client
+  /** False if a confidential client did not authenticate when it asked: somebody else may have. */
+  isClientProven: boolean
   scopes: string[]
   /** The device's network, as rate limits count addresses, and its User-Agent. */
   address: string
@@ -44,6 +46,7 @@ export async function findPendingDevice(
   const [row] = await deps.db
     .select({
       client: clients,
+      isClientProven: deviceAuthorizations.isClientProven,
       scope: deviceAuthorizations.scope,
       address: deviceAuthorizations.address,
       userAgent: deviceAuthorizations.userAgent,

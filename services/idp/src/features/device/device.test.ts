@@ -388,6 +388,28 @@ describe('approval', () => {
       expect(page.body).toContain('A link on another site led here.')
     })
 
+    test.each<[string, string, (of: TestClient) => Record<string, string>, boolean]>([
+      ['a confidential client that sent its id alone', 'confidential', () => ({}), true],
+      [
+        'a confidential client that sent its secret',
+        'confidential',
+        ({ id, secret = '' }) => ({ authorization: basic(id, secret) }),
+        false,
+      ],
+      ['a public client', 'public', () => ({}), false],
+    ])(
+      'the page for %s says whether it did not prove that it asked (RFC 8628 §3.1, D11)',
+      async (_, kind, proof, isWarned) => {
+        const by = await idp.client({ name: 'Back & office', kind: kind as 'public' })
+        const body = await (await seen(address, address, proof(by), by))()
+        const sentence =
+          'Back &amp; office did not prove that it sent this request. Allow it only if you started it yourself, on a device in front of you.'
+        expect(words(body).includes(sentence)).toBe(isWarned)
+        expect(body.includes('class="alert')).toBe(isWarned)
+        expect(decisionsOf(body).map(({ isQuiet }) => isQuiet)).toEqual([isWarned, !isWarned])
+      },
+    )
+
     test('Allow comes before Deny; Deny is filled where the page warns, Allow where it does not', async () => {
       const plain = [
         { text: 'Allow', decision: 'approve', isQuiet: false },

@@ -59,9 +59,10 @@ const isLinked = (c: Ctx): boolean =>
 
 /**
  * Warnings that somebody else may have sent the code (RFC 8628 §5.4): the device is on another network than the browser that
- * would approve it, or another site's link led here. Addresses are compared as rate limits count them, IPv6 by its /64.
+ * would approve it, another site's link led here, or a confidential client was named by who did not authenticate as it (D11).
+ * Addresses are compared as rate limits count them, IPv6 by its /64.
  */
-function warningsOf(c: Ctx, { address }: PendingDevice, here: string): Markup[] {
+function warningsOf(c: Ctx, { address, client, isClientProven }: PendingDevice, here: string): Markup[] {
   const isOtherFamily = address.includes(':') !== here.includes(':')
   return [
     ...(address === here
@@ -79,6 +80,14 @@ function warningsOf(c: Ctx, { address }: PendingDevice, here: string): Markup[] 
     ...(isLinked(c)
       ? [html`<p><strong>A link on another site led here.</strong> If someone sent it to you, deny.</p>`]
       : []),
+    ...(isClientProven
+      ? []
+      : [
+          html`<p>
+            <strong>${client.name} did not prove that it sent this request.</strong> Allow it only if you started it
+            yourself, on a device in front of you.
+          </p>`,
+        ]),
   ]
 }
 

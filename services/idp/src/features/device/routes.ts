@@ -9,18 +9,22 @@ import { startDevice } from './start-device.ts'
 
 const STARTS_PER_MINUTE = 30
 
-/** The client named in the request; its secret is checked if it sends one (D11). */
-async function readClient(c: Ctx, deps: Deps, form: OAuthForm): Promise<Client> {
+/**
+ * The client named in the request; its secret is checked if it sends one (D11). isClientProven: false for a confidential client
+ * without a secret. A public one has nothing to prove itself with.
+ */
+async function readClient(c: Ctx, deps: Deps, form: OAuthForm): Promise<{ client: Client; isClientProven: boolean }> {
   const authorization = c.req.header('authorization')
   if (authorization === undefined) requireParameter(form, 'client_id')
   const credentials = readClientCredentials(authorization, form)
-  return presentedClient(await findClient(deps, credentials.clientId), credentials)
+  const client = presentedClient(await findClient(deps, credentials.clientId), credentials)
+  return { client, isClientProven: client.kind === 'public' || credentials.secret !== undefined }
 }
 
 /** POST /oauth2/device_authorization, form or JSON (B §4, D23), 30 a minute per client and address (D57). */
 async function deviceAuthorization(c: Ctx, deps: Deps): Promise<Response> {
   const form = await readFormOrJson(c)
-  const client = await readClient(c, deps, form)
+  const { client, isClientProven } = await readClient(c, deps, form)
   c.set('clientId', client.id)
   const address = addressOf(c, deps)
   const [starts = 0] = await deps.limiter.hit([`device:${client.id}:${address}`])
@@ -30,7 +34,8 @@ async function deviceAuthorization(c: Ctx, deps: Deps): Promise<Response> {
   const scopes = readScopes(client, form.get('scope') ?? '')
   if (!scopes)
     throw new OAuthError(400, 'invalid_scope', 'The scope is missing, unknown or not allowed for this client')
-  return answerJson(await startDevice(deps, { client, scopes, address, userAgent: userAgentOf(c) }))
+  const userAgent = userAgentOf(c)
+  return answerJson(await startDevice(deps, { client, isClientProven, scopes, address, userAgent }))
 }
 
 export const deviceAuthorizationEndpoint: Endpoint = {

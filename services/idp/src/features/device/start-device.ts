@@ -17,10 +17,17 @@ export async function startDevice(
   { db, now, accountUrl }: Pick<Deps, 'db' | 'now' | 'accountUrl'>,
   {
     client,
+    isClientProven,
     scopes,
     address,
     userAgent,
-  }: { client: Client; scopes: readonly Scope[]; address: string; userAgent: string | null },
+  }: {
+    client: Client
+    isClientProven: boolean
+    scopes: readonly Scope[]
+    address: string
+    userAgent: string | null
+  },
 ): Promise<Record<string, string | number>> {
   const time = now()
   const deviceCode = randomBytes(32).toString('base64url')
@@ -34,6 +41,7 @@ export async function startDevice(
         scope: scopes.join(' '),
         address,
         userAgent,
+        isClientProven,
         familyId: scopes.includes('offline_access') ? newId() : null,
         createdAt: time,
         expiresAt: new Date(time.getTime() + LIFETIME_SECONDS * 1_000),

@@ -1,4 +1,4 @@
-import { index, integer, pgTable, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core'
+import { boolean, index, integer, pgTable, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core'
 import { bytea, instant } from '@platform/runtime/columns'
 import { users } from '../accounts/table.ts'
 import { clients } from '../clients/table.ts'
@@ -52,6 +52,8 @@ export const deviceAuthorizations = pgTable(
     address: text().notNull(),
     /** User-Agent of the requesting program; null if it sent none, and in rows older than the column. */
     userAgent: text('user_agent'),
+    /** False if a confidential client sent its id alone, which anybody knows. True in rows of a release without the column. */
+    isClientProven: boolean('is_client_proven').notNull().default(true),
     decision: text().$type<'approved' | 'denied'>(),
     /** Who decided, and how they were signed in; null until then. */
     userId: uuid('user_id').references(() => users.id, { onDelete: 'cascade' }),

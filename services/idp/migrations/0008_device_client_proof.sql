@@ -1,0 +1,1 @@
+ALTER TABLE "device_authorizations" ADD COLUMN "is_client_proven" boolean DEFAULT true NOT NULL;
