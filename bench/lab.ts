@@ -202,6 +202,9 @@ async function startEmbedded(closing: (() => Promise<unknown>)[]): Promise<strin
 
 /** What both services are told. */
 const environmentOfServices = (env: Record<string, string>, redisUrl: string): Record<string, string> => ({
+  // As the launcher and the image start them: with Node's own young heap, large bodies cost half as much CPU again.
+  NODE_OPTIONS: '--max-semi-space-size=2',
+  MALLOC_ARENA_MAX: '2',
   ...env,
   NODE_ENV: 'production',
   HOST: '127.0.0.1',
