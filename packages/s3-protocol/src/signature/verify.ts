@@ -97,19 +97,18 @@ function* readings({ target, hosts }: SignedRequest): Generator<Reading> {
 }
 
 /**
- * Yields the headers as they may have been signed: as sent, then with metadata in UTF-8. Some clients sign metadata as UTF-8 and
- * give it as text to an HTTP library that sends latin1, such as Python's http.client. Both are the same text.
+ * Returns the headers with metadata in UTF-8; undefined if that is as sent. Some clients sign metadata as UTF-8 and give it as text
+ * to an HTTP library that sends latin1, such as Python's http.client. Both are the same text.
  */
-function* headerReadings(
+function inUtf8(
   headers: ReadonlyMap<string, string>,
   { signedHeaders }: SignatureClaim,
-): Generator<ReadonlyMap<string, string>> {
-  yield headers
+): ReadonlyMap<string, string> | undefined {
   const latin1 = signedHeaders.filter((name) => name.startsWith('x-amz-meta-') && !isAscii(headers.get(name) ?? ''))
-  if (latin1.length === 0) return
+  if (latin1.length === 0) return undefined
   const encoded = new Map(headers)
   for (const name of latin1) encoded.set(name, Buffer.from(headers.get(name) ?? '').toString('latin1'))
-  yield encoded
+  return encoded
 }
 
 /**
@@ -123,14 +122,19 @@ export function verifySignature(request: SignedRequest, claim: SignatureClaim, s
   const { timestamp, signedHeaders, signature } = claim
   const scope = scopeText(claim)
   const payloadHash = payloadHashOf(request, claim)
-  for (const signed of headerReadings(headers, claim)) {
+  const isSignatureOf = (signed: ReadonlyMap<string, string>): boolean => {
     for (const { uri, host } of readings(request)) {
       const canonical = canonicalRequest({ method, uri, host, headers: signed, signedHeaders, payloadHash })
       const toSign = `AWS4-HMAC-SHA256\n${timestamp}\n${scope}\n${sha256Hex(canonical)}`
-      if (sameSignature(hmac(signingKey, toSign), signature)) return { signingKey, signature, timestamp, scope }
+      if (sameSignature(hmac(signingKey, toSign), signature)) return true
     }
+    return false
   }
-  throw s3Failure('SignatureDoesNotMatch')
+  if (!isSignatureOf(headers)) {
+    const encoded = inUtf8(headers, claim)
+    if (!encoded || !isSignatureOf(encoded)) throw s3Failure('SignatureDoesNotMatch')
+  }
+  return { signingKey, signature, timestamp, scope }
 }
 
 /** Verifies the signature of a form's policy, which is signed in base64, as sent. Throws SignatureDoesNotMatch. */

@@ -166,6 +166,10 @@ for (const named of [
   const place = `${named.rule.method} ${named.rule.level}`
   byPlace.set(place, [...(byPlace.get(place) ?? []), named])
 }
+/** Those of a request without parameters. */
+const unmarkedByPlace = new Map(
+  Array.from(byPlace, ([place, rules]) => [place, rules.filter(({ rule }) => rule.marker === undefined)]),
+)
 
 const levelText: Readonly<Record<Level, string>> = { service: 'the service', bucket: 'a bucket', object: 'an object' }
 
@@ -181,7 +185,7 @@ const levelOf = ({ bucket, key }: RawTarget): Level =>
 export function readOperation(method: string, target: RawTarget, headers: ReadonlyMap<string, string>): OperationName {
   const level = levelOf(target)
   const { query } = target
-  const rule = byPlace
+  const rule = (query.size === 0 ? unmarkedByPlace : byPlace)
     .get(`${method} ${level}`)
     ?.find(
       ({ rule: { marker, and, header } }) =>

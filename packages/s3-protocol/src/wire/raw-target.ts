@@ -1,3 +1,4 @@
+import { isAscii } from './raw-headers.ts'
 import { s3Failure } from './s3-failure.ts'
 
 const KEY_BYTES_MAX = 1_024
@@ -33,7 +34,7 @@ export interface RawTarget {
 
 /** Node reads bytes above ASCII as latin1; in a URL they mean the same as their escapes. */
 const escapeHighBytes = (text: string): string =>
-  text.replaceAll(/[\u0080-\u00ff]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`)
+  isAscii(text) ? text : text.replaceAll(/[\u0080-\u00ff]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`)
 
 /** Decodes once. Throws InvalidArgument for a NUL, which keys cannot contain, and `code` for invalid UTF-8. */
 export function decodeOnce(

@@ -100,6 +100,7 @@ export function createRawListener(
     handle,
   }: RawListenerOptions,
 ): RequestListener {
+  const constant = Object.entries(headers)
   async function run(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const startedAt = performance.now()
     const url = incoming.url ?? '/'
@@ -118,13 +119,11 @@ export function createRawListener(
       isWorking: false,
     }
     const watching = watch(exchange, watchMs)
-    for (const [key, value] of Object.entries({
-      'x-content-type-options': 'nosniff',
-      'x-request-id': requestId,
-      ...headers,
-      ...(origins === 'any' ? anyOriginHeaders(exposedHeaders) : corsHeaders(exchange, exposedHeaders)),
-    }))
-      outgoing.setHeader(key, value)
+    outgoing.setHeader('x-content-type-options', 'nosniff')
+    outgoing.setHeader('x-request-id', requestId)
+    for (const [key, value] of constant) outgoing.setHeader(key, value)
+    const cors = origins === 'any' ? anyOriginHeaders(exposedHeaders) : corsHeaders(exchange, exposedHeaders)
+    for (const [key, value] of Object.entries(cors)) outgoing.setHeader(key, value)
     let failure: unknown
     try {
       const preflighted = await preflight(exchange, allow)

@@ -107,7 +107,9 @@ function requireOwnEnvironment(caller: ApplicationActor, { bucket }: Asked, name
 /** The caller of a verified signature. Only a caller who has the secret learns that the key has expired (D2). */
 async function callerOf(deps: Deps, key: UsableKey): Promise<ApplicationActor> {
   if (key.expiresAt && key.expiresAt <= deps.now()) throw s3Failure('InvalidAccessKeyId', 'The API key has expired')
-  await keepLastUse(deps, key)
+  // Most uses are kept already, and cost no turn of the queue.
+  const keeping = keepLastUse(deps, key)
+  if (keeping) await keeping
   const { id: keyId, applicationId, deploymentId, environmentId } = key
   const caller = { keyId, applicationId, scopes: new Set(key.scopes) }
   if (deploymentId === null || environmentId === null) return { kind: 'key', ...caller }
