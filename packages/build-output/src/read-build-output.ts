@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { openPatternChecker } from './check-pattern.ts'
+import type { PatternChecker } from './check-pattern.ts'
 import { patternOfRoute } from './compile-route.ts'
 import { patternOf } from './conditions.ts'
 import { contentTypeOf } from './content-type.ts'
@@ -79,7 +79,7 @@ const KNOWN_OF_ROUTES = new Set(Object.keys(sourceRoute.shape))
  * root: the project's, relative to the archive's root. Throws UnusableOutput, also for patterns that do not compile or whose
  * matching is worse than quadratic.
  */
-export async function readBuildOutput(tree: Tree, root: string): Promise<Output> {
+export async function readBuildOutput(tree: Tree, root: string, checker: PatternChecker): Promise<Output> {
   const folder = root === '' ? '.vercel/output' : `${root}/.vercel/output`
   const warnings = new Warnings()
   const name = `${folder}/config.json`
@@ -90,7 +90,7 @@ export async function readBuildOutput(tree: Tree, root: string): Promise<Output>
   const routes = readRoutes(parsed.routes ?? [], name, warnings)
   const images = parsed.images && readImages(parsed.images)
   const { functions, byPath, prerenders, fallbacks } = await readFunctions(tree, root, folder, warnings)
-  await checkPatterns(patternsOf(routes, images, prerenders), name)
+  await checkPatterns(patternsOf(routes, images, prerenders), name, checker)
   requireMiddleware(routes, byPath, name)
   const crons = await readCrons(parsed.crons ?? [], name)
   const assets = readAssets(tree, folder, parsed.overrides ?? {}, name, warnings)
@@ -151,27 +151,22 @@ function readRoutes(routes: Record<string, unknown>[], name: string, warnings: W
   return read
 }
 
-async function checkPatterns(patterns: Iterable<WrittenPattern>, name: string): Promise<void> {
-  const checker = openPatternChecker()
-  try {
-    for (const { member, source, flags, written } of patterns) {
-      const where = `${name}: ${member}, ${JSON.stringify(written)},`
-      try {
-        // oxlint-disable-next-line no-new -- whether it compiles is what counts
-        new RegExp(source, flags)
-      } catch (error) {
-        throw new UnusableOutput(`${where} is no pattern: ${error instanceof Error ? error.message : ''}.`, {
-          cause: error,
-        })
-      }
-      const verdict = await checker.checkPattern(source, flags)
-      if (verdict.kind === 'slow')
-        throw new UnusableOutput(`${where} takes too long to match some paths (${verdict.complexity}): simplify it.`)
-      if (verdict.kind === 'unknown')
-        throw new UnusableOutput(`${where} cannot be shown to match any path in time (${verdict.reason}): simplify it.`)
+async function checkPatterns(patterns: Iterable<WrittenPattern>, name: string, checker: PatternChecker): Promise<void> {
+  for (const { member, source, flags, written } of patterns) {
+    const where = `${name}: ${member}, ${JSON.stringify(written)},`
+    try {
+      // oxlint-disable-next-line no-new -- whether it compiles is what counts
+      new RegExp(source, flags)
+    } catch (error) {
+      throw new UnusableOutput(`${where} is no pattern: ${error instanceof Error ? error.message : ''}.`, {
+        cause: error,
+      })
     }
-  } finally {
-    await checker.close()
+    const verdict = await checker.checkPattern(source, flags)
+    if (verdict.kind === 'slow')
+      throw new UnusableOutput(`${where} takes too long to match some paths (${verdict.complexity}): simplify it.`)
+    if (verdict.kind === 'unknown')
+      throw new UnusableOutput(`${where} cannot be shown to match any path in time (${verdict.reason}): simplify it.`)
   }
 }
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { openPatternChecker } from './check-pattern.ts'
+import type { PatternChecker } from './check-pattern.ts'
 import { contentTypeOf } from './content-type.ts'
 import type { ImageRules } from './manifest.ts'
 import { type Asset, isServable, type Tree } from './output.ts'
@@ -41,7 +41,12 @@ export interface NextServer {
 }
 
 /** Finds Next.js' standalone output in a folder: '' or with a trailing slash. distDir: the project's. Throws UnusableOutput. */
-export async function findNextServer(tree: Tree, below: string, distDir = '.next'): Promise<NextServer | undefined> {
+export async function findNextServer(
+  tree: Tree,
+  below: string,
+  checker: PatternChecker,
+  distDir = '.next',
+): Promise<NextServer | undefined> {
   const module = `${below}server.js`
   const manifest = `${below}${distDir}/required-server-files.json`
   const size = tree.files.get(module)?.bytes ?? Infinity
@@ -56,11 +61,14 @@ export async function findNextServer(tree: Tree, below: string, distDir = '.next
     if (name !== '' && isServable(name))
       assets.push({ path: staticFolder + name, source: path, contentType: contentTypeOf(name) })
   }
-  return { module, staticFolder, assets, images: await readRules(config.images) }
+  return { module, staticFolder, assets, images: await readRules(config.images, checker) }
 }
 
 /** Returns the image rules for an edge; undefined if they use unsupported settings. */
-async function readRules(images: z.infer<typeof settings>['config']['images']): Promise<ImageRules | undefined> {
+async function readRules(
+  images: z.infer<typeof settings>['config']['images'],
+  checker: PatternChecker,
+): Promise<ImageRules | undefined> {
   if (images?.path !== IMAGE_PATH || images.loader !== 'default' || images.unoptimized === true) return undefined
   const parsed = imagesSchema.safeParse({ ...images, sizes: [...images.deviceSizes, ...images.imageSizes] })
   if (!parsed.success) return undefined
@@ -72,12 +80,7 @@ async function readRules(images: z.infer<typeof settings>['config']['images']): 
   // Of the pattern syntax of Next.js, only `*` and `**` are supported.
   if (written.some((pattern) => /[[\](){}!?|+@]/.test(pattern))) return undefined
   const rules = readImages(parsed.data)
-  const checker = openPatternChecker()
-  try {
-    for (const { source } of patternsOfImages(rules))
-      if ((await checker.checkPattern(`^(?:${source})$`, '')).kind !== 'safe') return undefined
-  } finally {
-    await checker.close()
-  }
+  for (const { source } of patternsOfImages(rules))
+    if ((await checker.checkPattern(`^(?:${source})$`, '')).kind !== 'safe') return undefined
   return rules
 }

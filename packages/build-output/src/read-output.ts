@@ -1,10 +1,11 @@
 import { z } from 'zod'
-import { openPatternChecker } from './check-pattern.ts'
+import { openPatternChecker, type PatternChecker } from './check-pattern.ts'
 import { contentTypeOf } from './content-type.ts'
 import { normalizeWrittenPath } from './normalize-path.ts'
 import { type Asset, isServable, type Output, type Tree, UnusableOutput } from './output.ts'
 import { parseHeaders } from './parse-headers.ts'
 import { parseRedirects } from './parse-redirects.ts'
+import type { KeptVerdicts } from './pattern-verdict.ts'
 import { readBuildOutput } from './read-build-output.ts'
 import { readJson } from './read-json.ts'
 import { findNextServer } from './read-next-server.ts'
@@ -54,24 +55,34 @@ const SITE_FILE_BYTES_MAX = 4 * 1024 * 1024
 /**
  * Reads the contents of an archive below a directory: Build Output, a worker, a Node server, or plain files. It looks at paths and
  * manifests only, so source that has yet to be built is read as what it looks like. rootDirectory: '' for the archive's root.
+ * kept: verdicts on patterns from before; without them each pattern is analyzed.
  *
  * Throws UnusableOutput for malformed contents.
  */
-export async function readOutput(tree: Tree, rootDirectory: string): Promise<Output> {
+export async function readOutput(tree: Tree, rootDirectory: string, kept?: KeptVerdicts): Promise<Output> {
+  const checker = openPatternChecker({ kept })
+  try {
+    return await readChecked(tree, rootDirectory, checker)
+  } finally {
+    await checker.close()
+  }
+}
+
+async function readChecked(tree: Tree, rootDirectory: string, checker: PatternChecker): Promise<Output> {
   const root = treePath(rootDirectory.replace(/^\/+/, ''), '', 'The root directory')
   const below = root === '' ? '' : `${root}/`
-  if (tree.files.has(`${below}.vercel/output/config.json`)) return readBuildOutput(tree, root)
+  if (tree.files.has(`${below}.vercel/output/config.json`)) return readBuildOutput(tree, root, checker)
   const worker = WORKERS.map((name) => below + name).find((path) => tree.files.has(path))
-  if (worker !== undefined) return readWorker(tree, below, worker)
-  const server = await readServer(tree, below)
-  return server ?? readPlainFiles(tree, below)
+  if (worker !== undefined) return readWorker(tree, below, worker, checker)
+  const server = await readServer(tree, below, checker)
+  return server ?? readPlainFiles(tree, below, checker)
 }
 
 /**
  * Reads a worker in front of plain files, and the paths that it handles (`_routes.json`, Cloudflare Pages). The folder
  * `_worker.js/` contains a worker of several modules.
  */
-async function readWorker(tree: Tree, below: string, entry: string): Promise<Output> {
+async function readWorker(tree: Tree, below: string, entry: string, checker: PatternChecker): Promise<Output> {
   const isFolder = entry.startsWith(`${below}_worker.js/`)
   const folder = isFolder ? `${below}_worker.js/` : below
   const files = new Map<string, string>()
@@ -81,7 +92,7 @@ async function readWorker(tree: Tree, below: string, entry: string): Promise<Out
   const worker = hasRoutes
     ? await readJson(tree, `${below}_routes.json`, workerRoutes)
     : { include: ['/*'], exclude: [] }
-  const site = await readPlainFiles(tree, below, true)
+  const site = await readPlainFiles(tree, below, checker, true)
   return {
     ...site,
     manifest: { ...site.manifest, kind: 'worker', worker, functions: { '_worker.js': { function: '_worker.js' } } },
@@ -145,12 +156,12 @@ function describeStart(server: FoundServer): string {
 }
 
 /** Reads a Node server, which handles every path. Returns undefined if there is none. */
-async function readServer(tree: Tree, below: string): Promise<Output | undefined> {
+async function readServer(tree: Tree, below: string, checker: PatternChecker): Promise<Output | undefined> {
   const { below: nextBelow = below, distDir } = tree.nextServer ?? {}
   // A server of a workspace has files outside of its own folder.
   const base = tree.serverFolder ?? below
   const inBase = below.slice(base.length)
-  const next = await findNextServer(tree, nextBelow, distDir)
+  const next = await findNextServer(tree, nextBelow, checker, distDir)
   const server: FoundServer | undefined = next
     ? { handler: next.module.slice(below.length), command: undefined, script: undefined, environment: {} }
     : await findServer(tree, below)
@@ -193,16 +204,11 @@ async function readServer(tree: Tree, below: string): Promise<Output | undefined
 }
 
 /** Returns the rule paths whose patterns are worse than quadratic: many names within one segment. */
-async function findSlowPaths(paths: readonly string[]): Promise<ReadonlySet<string>> {
+async function findSlowPaths(paths: readonly string[], checker: PatternChecker): Promise<ReadonlySet<string>> {
   const slow = new Set<string>()
-  const checker = openPatternChecker()
-  try {
-    for (const path of paths) {
-      const verdict = await checker.checkPattern(compilePath(normalizeWrittenPath(path)).source, '')
-      if (verdict.kind !== 'safe') slow.add(path)
-    }
-  } finally {
-    await checker.close()
+  for (const path of paths) {
+    const verdict = await checker.checkPattern(compilePath(normalizeWrittenPath(path)).source, '')
+    if (verdict.kind !== 'safe') slow.add(path)
   }
   return slow
 }
@@ -220,7 +226,7 @@ function whyNoIndex(assets: readonly Asset[]): string | undefined {
   return `There is no index.html at the top, so / answers 404. It is in ${folder}: zip what is in that folder, or set rootDirectory to it.`
 }
 
-async function readPlainFiles(tree: Tree, below: string, hasWorker = false): Promise<Output> {
+async function readPlainFiles(tree: Tree, below: string, checker: PatternChecker, hasWorker = false): Promise<Output> {
   const assets: Asset[] = []
   const warnings: string[] = []
   let hidden = 0
@@ -252,10 +258,10 @@ async function readPlainFiles(tree: Tree, below: string, hasWorker = false): Pro
   const hasRoot = redirects.redirects.some(({ from }) => from === '/' || from === '/*')
   const missing = hasRoot || hasWorker ? undefined : whyNoIndex(assets)
   if (missing !== undefined) warnings.unshift(missing)
-  const slow = await findSlowPaths([
-    ...redirects.redirects.map(({ from }) => from),
-    ...headers.headers.map(({ path }) => path),
-  ])
+  const slow = await findSlowPaths(
+    [...redirects.redirects.map(({ from }) => from), ...headers.headers.map(({ path }) => path)],
+    checker,
+  )
   for (const path of slow) warnings.push(`The rules for ${path} are left out: it takes too long to match some paths.`)
   return {
     manifest: {

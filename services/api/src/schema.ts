@@ -34,6 +34,7 @@ export {
   functionFiles,
   functionLinks,
 } from './features/artifacts/table.ts'
+export { patternVerdicts } from './features/builds/table.ts'
 export { openStreams } from './features/streams/table.ts'
 export {
   blobCandidates,

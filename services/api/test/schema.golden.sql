@@ -792,6 +792,14 @@ create table organizations (
   constraint organizations_slug UNIQUE (slug)
 );
 
+create table pattern_verdicts (
+  key bytea not null,
+  steps integer not null,
+  used_at timestamp(3) with time zone not null,
+  verdict jsonb not null,
+  constraint pattern_verdicts_pkey PRIMARY KEY (key)
+);
+
 create table product_entitlements (
   created_at timestamp(3) with time zone not null,
   granted_by_user_id text,
@@ -1149,6 +1157,8 @@ CREATE INDEX objects_trash ON public.objects USING btree (bucket_id, deleted_at 
 CREATE INDEX open_streams_by_resource ON public.open_streams USING btree (resource);
 
 CREATE INDEX organization_members_by_user ON public.organization_members USING btree (user_id, organization_id);
+
+CREATE INDEX pattern_verdicts_by_use ON public.pattern_verdicts USING btree (used_at);
 
 CREATE UNIQUE INDEX request_counts_kind ON public.request_counts USING btree (application_id, hour, kind);
 

@@ -15,6 +15,7 @@ import { startCronWorker } from '../features/crons/cron-worker.ts'
 import { discardCronRuns, sweepCronRuns } from '../features/crons/runs.ts'
 import { startBuildWorker } from '../features/builds/build-worker.ts'
 import { discardBuildCaches } from '../features/builds/build-cache.ts'
+import { discardPatternVerdicts } from '../features/builds/pattern-verdicts.ts'
 import { sweepDeployments } from '../features/builds/sweep-deployments.ts'
 import { compressNewArtifacts } from '../features/artifacts/compress-artifacts.ts'
 import { discardActivities } from '../features/activity/record.ts'
@@ -84,6 +85,7 @@ const openJobs = ({ trashDays, auditDays, deploymentDays, usageMonths }: Retenti
   'discard the jobs of crons': ({ cronQueue }) => cronQueue.discardTaken(),
   'discard the runs of crons': discardCronRuns,
   'discard what builds kept': discardBuildCaches,
+  'discard the verdicts of unused patterns': discardPatternVerdicts,
   'retire old deployments': openRetirement(),
   'remove the files of retired deployments': removeFiles,
   'collect the files of no deployment': openArtifactCollector(),

@@ -4,10 +4,11 @@ import { mkdir, mkdtemp, readdir, rm, utimes } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { verdictKey } from '@platform/build-output/pattern-verdict'
 import { openText } from '@platform/runtime/sealed-text'
 import { holding } from '@platform/testkit/holding'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
-import { and, asc, eq, inArray } from 'drizzle-orm'
+import { and, asc, eq, inArray, sql } from 'drizzle-orm'
 import postgres, { type TransactionSql } from 'postgres'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { deploymentOf, environmentOf, logOf, newDeployment, untilEnded } from '../../../test/deployments.ts'
@@ -27,6 +28,7 @@ import { claimDeployment } from './claim.ts'
 import { runDeployment } from './run-deployment.ts'
 import type { RunDeps } from './run.ts'
 import { sweepDeployments } from './sweep-deployments.ts'
+import { patternVerdicts } from './table.ts'
 import { removeStaleFolders } from './work-folder.ts'
 
 let platform: TestPlatform
@@ -178,6 +180,62 @@ describe('what its author did wrong fails a deployment with a sentence', () => {
   test('no upload', async () => {
     const { id } = await newDeployment(platform, ana, {})
     expect((await untilEnded(platform, id)).failureReason).toBe('Nothing was uploaded')
+  })
+})
+
+describe('the verdict on a pattern', () => {
+  const DAY_MS = 86_400_000
+  const newPattern = () => `^/${unique()}(?:ab|cd)*$`
+  const keyOf = (source: string, analyser?: string) =>
+    verdictKey({ source: new RegExp(source).source, flags: 'i', ...(analyser !== undefined && { analyser }) })
+  const deployRoute = (src: string) => deploy(buildOutput({}, { files: { x: 'x' }, routes: [{ src, dest: '/x' }] }))
+  const verdictsOf = (source: string) =>
+    platform.api.db
+      .select()
+      .from(patternVerdicts)
+      .where(eq(patternVerdicts.key, keyOf(source)))
+  const plant = (key: Buffer, usedAt = platform.api.now()) =>
+    platform.api.db
+      .insert(patternVerdicts)
+      .values({ key, verdict: { kind: 'slow', complexity: 'planted' }, steps: 1, usedAt })
+
+  test('is kept by the first deployment that has the pattern, also where the analysis came to none', async () => {
+    const source = newPattern()
+    expect((await deployRoute(source)).status).toBe('ACTIVE')
+    const kept = await verdictsOf(source)
+    expect(kept).toMatchObject([{ verdict: { kind: 'safe' }, steps: expect.any(Number) as number }])
+    expect((await deployRoute(source)).status).toBe('ACTIVE')
+    expect(await verdictsOf(source)).toEqual(kept)
+    const nested = `^/${unique()}${'('.repeat(1_000)}a${')?'.repeat(1_000)}$`
+    expect((await deployRoute(nested)).failureReason).toContain('(it nests too deeply for its check): simplify it.')
+    expect(await verdictsOf(nested)).toMatchObject([{ verdict: { kind: 'unknown' } }])
+  })
+
+  test('decides the next deployment without an analysis, and is then as if it were new', async () => {
+    const source = newPattern()
+    await plant(keyOf(source), new Date(platform.api.now().getTime() - 89 * DAY_MS))
+    expect(await deployRoute(source)).toMatchObject({
+      status: 'FAILED',
+      failureReason: `.vercel/output/config.json: routes[0], "${source}", takes too long to match some paths (planted): simplify it.`,
+    })
+    const [row] = await verdictsOf(source)
+    expect(platform.api.now().getTime() - Number(row?.usedAt)).toBeLessThan(DAY_MS)
+  })
+
+  test('decides nothing if another version of the analyser found it', async () => {
+    const source = newPattern()
+    await plant(keyOf(source, 'recheck 4.4.0, revision 1'))
+    expect((await deployRoute(source)).status).toBe('ACTIVE')
+  })
+
+  test('is found by an analysis where it can be neither looked up nor kept', async () => {
+    await platform.api.db.execute(sql`alter table pattern_verdicts rename to away`)
+    try {
+      expect((await deployRoute(newPattern())).status).toBe('ACTIVE')
+      expect((await deployRoute(`^/${unique()}(a+)+$`)).failureReason).toContain('takes too long to match some paths')
+    } finally {
+      await platform.api.db.execute(sql`alter table away rename to pattern_verdicts`)
+    }
   })
 })
 

@@ -36,6 +36,7 @@ import {
   unturnedReason,
 } from './claim.ts'
 import { createRedaction } from '../deployments/redact.ts'
+import { openKeptVerdicts } from './pattern-verdicts.ts'
 import { LostHold, type Run, type RunDeps, Stopping } from './run.ts'
 import { type Unpacked, unpackArchive } from './unpack-archive.ts'
 import { openWorkFolder } from './work-folder.ts'
@@ -226,14 +227,13 @@ async function warmEdges({ deps, deployment, log }: Run): Promise<void> {
 /** All steps of a deployment, from archive to live site. Returns what remains to be done afterwards. */
 async function work(run: Run, folder: string, startedAt: number): Promise<BuiltSource['keep'] | undefined> {
   const { deps, deployment, log } = run
-  const { db, now } = deps
   const { unpacked, archiveBytes } = await unpack(run, folder)
   const root = await rootOf(run, unpacked)
   const plan = await planSource(run, unpacked, root)
   await run.enter('STARTING', 'BUILDING', { archiveBytes })
   const built = plan && (await buildSource(run, folder, unpacked, plan))
   const tree: Deployable = built ?? unpacked
-  const output = await readOutput(tree, built?.root ?? root)
+  const output = await readOutput(tree, built?.root ?? root, openKeptVerdicts(deps))
   run.signal.throwIfAborted()
   describe(log, output)
   await store(run, tree, output)
@@ -247,8 +247,7 @@ async function work(run: Run, folder: string, startedAt: number): Promise<BuiltS
   log.line('INFO', `Ready in ${((performance.now() - startedAt) / 1_000).toFixed(2)} s`)
   await log.flush()
   run.signal.throwIfAborted()
-  const active = await activateDeployment({ db }, now(), deployment)
-  if (!active) throw new LostHold()
+  if (!(await activateDeployment(deps, deps.now(), deployment))) throw new LostHold()
   return built?.keep
 }
 
