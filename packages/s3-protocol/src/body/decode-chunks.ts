@@ -1,5 +1,5 @@
 import { createHash, type Hash } from 'node:crypto'
-import { EMPTY_SHA256, hmac, sameSignature, sha256Hex } from '../signature/hash.ts'
+import { EMPTY_SHA256, hmacHex, sameSignature, sha256Hex } from '../signature/hash.ts'
 import type { StreamSeed } from '../signature/verify.ts'
 import { s3Failure } from '../wire/s3-failure.ts'
 
@@ -25,7 +25,11 @@ class ChunkSigner {
   check(algorithm: string, digests: readonly string[], claimed: string | undefined): void {
     const { timestamp, scope, signingKey } = this.#seed
     const toSign = [algorithm, timestamp, scope, this.#previous, ...digests].join('\n')
-    if (claimed === undefined || !/^[0-9a-f]{64}$/.test(claimed) || !sameSignature(hmac(signingKey, toSign), claimed))
+    if (
+      claimed === undefined ||
+      !/^[0-9a-f]{64}$/.test(claimed) ||
+      !sameSignature(hmacHex(signingKey, toSign), claimed)
+    )
       throw s3Failure('SignatureDoesNotMatch', 'The signature of a chunk does not match')
     this.#previous = claimed
   }

@@ -4,7 +4,7 @@ import type { RawTarget } from '../wire/raw-target.ts'
 import { s3Failure } from '../wire/s3-failure.ts'
 import { type CanonicalUri, canonicalRequest, canonicalUris } from './canonical-request.ts'
 import type { CredentialScope, FormClaim, SignatureClaim } from './claim.ts'
-import { EMPTY_SHA256, hmac, sameSignature, sha256Hex } from './hash.ts'
+import { EMPTY_SHA256, hmacHex, sameSignature, sha256Hex } from './hash.ts'
 
 const SKEW_MAX_MS = 15 * 60_000
 
@@ -126,7 +126,7 @@ export function verifySignature(request: SignedRequest, claim: SignatureClaim, s
     for (const { uri, host } of readings(request)) {
       const canonical = canonicalRequest({ method, uri, host, headers: signed, signedHeaders, payloadHash })
       const toSign = `AWS4-HMAC-SHA256\n${timestamp}\n${scope}\n${sha256Hex(canonical)}`
-      if (sameSignature(hmac(signingKey, toSign), signature)) return true
+      if (sameSignature(hmacHex(signingKey, toSign), signature)) return true
     }
     return false
   }
@@ -139,5 +139,5 @@ export function verifySignature(request: SignedRequest, claim: SignatureClaim, s
 
 /** Verifies the signature of a form's policy, which is signed in base64, as sent. Throws SignatureDoesNotMatch. */
 export function verifyPolicy(policy: string, { signature }: FormClaim, signingKey: KeyObject): void {
-  if (!sameSignature(hmac(signingKey, policy), signature)) throw s3Failure('SignatureDoesNotMatch')
+  if (!sameSignature(hmacHex(signingKey, policy), signature)) throw s3Failure('SignatureDoesNotMatch')
 }

@@ -18,7 +18,6 @@ import { throttleAddress, authenticate } from '../../http/exchange.ts'
 import { keepLastUse } from '../api-keys/last-use.ts'
 import { noAccess } from '../products/product-access.ts'
 import { FULL } from '../storage/stored-bytes.ts'
-import type { Bucket } from '../storage/buckets.ts'
 import { signedHosts } from './addressing.ts'
 import { readBucketName } from './bucket-name.ts'
 import {
@@ -27,6 +26,7 @@ import {
   findPublic,
   findSigner,
   type Named,
+  type NamedBucket,
   NOTHING,
   type SigningApiKey,
 } from './find-access.ts'
@@ -196,7 +196,7 @@ export async function authorizeForm(
   target: RawTarget,
   fields: ReadonlyMap<string, string>,
   policy: string,
-): Promise<{ caller: ApplicationActor; bucket: Bucket }> {
+): Promise<{ caller: ApplicationActor; bucket: NamedBucket }> {
   const { deps } = exchange
   const claim = readFormClaim(fields)
   if (!isUuid(claim.keyId)) throw s3Failure('InvalidAccessKeyId')

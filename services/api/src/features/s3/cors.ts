@@ -6,11 +6,10 @@ import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { S3Error } from '@platform/errors/s3-error'
 import type { RawExchange } from '../../http/raw-listener.ts'
 import { header } from '../../http/exchange.ts'
-import type { Bucket } from '../storage/buckets.ts'
 import { addressingAt, type Place } from './addressing.ts'
 import { findCorsRules } from './bucket-configuration.ts'
 import { readBucketName } from './bucket-name.ts'
-import { findPublic, findSigner } from './find-access.ts'
+import { findPublic, findSigner, type NamedBucket } from './find-access.ts'
 
 /**
  * A preflight's answer: a bucket rule's headers; permission for any origin while the bucket is still unknown; or the operator's
@@ -40,7 +39,7 @@ function announcedBy({ incoming }: RawExchange): CorsRequest {
  * The bucket that a presigned URL names, in the application of its key. Nothing is verified: a preflight lacks headers that may
  * be signed.
  */
-async function findPresigned({ deps }: RawExchange, keyId: string, name: string): Promise<Bucket | null> {
+async function findPresigned({ deps }: RawExchange, keyId: string, name: string): Promise<NamedBucket | null> {
   if (!isUuid(keyId)) return null
   const signer = await findSigner(deps.db, keyId, { bucket: readBucketName(name), key: undefined, isWrite: false })
   if (!signer) return null
@@ -56,7 +55,7 @@ async function findBucketOf(
   exchange: RawExchange,
   target: RawTarget,
   { method, headers }: CorsRequest,
-): Promise<Bucket | null | 'later'> {
+): Promise<NamedBucket | null | 'later'> {
   const { bucket: name, key } = target
   if (name === undefined) return null
   const claim = readAuthClaim(target, new Map())
@@ -100,7 +99,7 @@ const isUndecided = ({ incoming: { headers } }: RawExchange): boolean =>
  *
  * Throws AccessForbidden for a page that neither allows, if its preflight was answered before that was known.
  */
-export async function applyCors(exchange: RawExchange, bucket: Bucket | null): Promise<void> {
+export async function applyCors(exchange: RawExchange, bucket: NamedBucket | null): Promise<void> {
   const { deps, incoming, outgoing } = exchange
   const { origin } = incoming.headers
   if (origin === undefined) return

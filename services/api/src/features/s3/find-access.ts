@@ -1,7 +1,7 @@
 import { keysAsRows, batchPerTick } from '@platform/runtime/batch-per-tick'
 import type { Db } from '@platform/runtime/database'
 import { lazyPrepared } from '@platform/runtime/lazy-prepared'
-import { and, eq, getTableColumns, isNull, type SQL, sql, type SQLWrapper } from 'drizzle-orm'
+import { and, eq, isNull, type SQL, sql, type SQLWrapper } from 'drizzle-orm'
 import { apiKeys } from '../api-keys/table.ts'
 import { environments } from '../applications/table.ts'
 import { isWithheldBelow } from '../applications/product-access.ts'
@@ -11,9 +11,15 @@ import type { StoredObject } from '../storage/commit-object.ts'
 import { blobs, buckets, objectBlobs, objects } from '../storage/table.ts'
 import type { BucketName } from './bucket-name.ts'
 
+/** A bucket with what S3 needs of it. */
+export type NamedBucket = Pick<Bucket, keyof typeof bucket>
+
+/** An object with what S3 needs of it. */
+export type NamedObject = Pick<StoredObject, keyof typeof object>
+
 /** A live object and its first blob, as `openObject` accepts them. */
 export interface FoundObject {
-  object: StoredObject
+  object: NamedObject
   first: { id: string; length: number; content: Buffer | null } | null
 }
 
@@ -21,7 +27,7 @@ export interface FoundObject {
 export interface Named {
   /** The environment in the bucket's name; null if there is none. */
   environmentId: string | null
-  bucket: Bucket | null
+  bucket: NamedBucket | null
   found: FoundObject | null
   /** True if the request writes and the organization has lost access to storage: it may still read (D91). */
   isReadOnly: boolean
@@ -43,10 +49,32 @@ export interface SigningApiKey {
   lastUsedAt: Date | null
 }
 
+// Each column of a row costs every request, so these are the ones that S3 reads.
+const bucket = {
+  id: buckets.id,
+  applicationId: buckets.applicationId,
+  environmentId: buckets.environmentId,
+  name: buckets.name,
+  slug: buckets.slug,
+  visibility: buckets.visibility,
+  environment: environments.slug,
+}
+const object = {
+  id: objects.id,
+  contentType: objects.contentType,
+  contentLength: objects.contentLength,
+  etag: objects.etag,
+  checksum: objects.checksum,
+  headers: objects.headers,
+  metadata: objects.metadata,
+  tags: objects.tags,
+  blobCount: objects.blobCount,
+  uploadedAt: objects.uploadedAt,
+}
 const named = {
   environmentId: environments.id,
-  bucket: { ...getTableColumns(buckets), environment: environments.slug },
-  object: getTableColumns(objects),
+  bucket,
+  object,
   first: { id: blobs.id, length: blobs.length, content: blobs.content },
 }
 const key = {
@@ -169,13 +197,13 @@ function asNamed(row: {
   isReadOnly?: boolean
   isFull?: boolean
 }): Named {
-  const bucket = row.bucket as Bucket | null
-  const object = row.object as StoredObject | null
+  const namedBucket = row.bucket as NamedBucket | null
+  const live = row.object as NamedObject | null
   // The slug is joined from another table, so a missing bucket is not null but has no id.
   return {
     environmentId: row.environmentId,
-    bucket: bucket?.id ? bucket : null,
-    found: object && { object, first: row.first as FoundObject['first'] },
+    bucket: namedBucket?.id ? namedBucket : null,
+    found: live && { object: live, first: row.first as FoundObject['first'] },
     isReadOnly: row.isReadOnly ?? true, // without a key nothing is written
     isFull: row.isFull ?? false,
   }

@@ -2,9 +2,8 @@ import type { StreamSeed } from '@platform/s3-protocol/signature/verify'
 import type { RawTarget } from '@platform/s3-protocol/wire/raw-target'
 import type { ApplicationActor, Deps } from '../../deps.ts'
 import type { RawExchange } from '../../http/raw-listener.ts'
-import type { Bucket } from '../storage/buckets.ts'
 import type { Content } from '../storage/read-object.ts'
-import type { FoundObject } from './find-access.ts'
+import type { FoundObject, NamedBucket } from './find-access.ts'
 
 /** The authenticated sender of a request. */
 export type Caller = ApplicationActor | { kind: 'anonymous' }
@@ -29,7 +28,7 @@ export interface KeyCall extends S3Call {
 }
 
 export interface BucketCall extends S3Call {
-  bucket: Bucket
+  bucket: NamedBucket
 }
 
 export interface KeyedCall extends BucketCall {

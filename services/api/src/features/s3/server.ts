@@ -11,11 +11,11 @@ import { throttleAddress } from '../../http/exchange.ts'
 import { type RawExchange, createRawListener } from '../../http/raw-listener.ts'
 import { sendContent } from '../../http/send-content.ts'
 import { noAccess } from '../products/product-access.ts'
-import type { Bucket } from '../storage/buckets.ts'
 import { FULL } from '../storage/stored-bytes.ts'
 import { addressingAt, type Place } from './addressing.ts'
 import { admit, authorize } from './authorize.ts'
 import { applyCors, decidePreflight } from './cors.ts'
+import type { NamedBucket } from './find-access.ts'
 import { handlers } from './handlers.ts'
 import { operationScopes, publicOperations, storesBytes, writes } from './operation-scopes.ts'
 import { postObject } from './operations/post-object.ts'
@@ -41,7 +41,7 @@ function checkVersion({ query }: RawTarget): void {
 }
 
 /** Refuses a request that expects another bucket owner, given as an application's id (S3 API x-amz-expected-bucket-owner). */
-function checkOwner(headers: ReadonlyMap<string, string>, { applicationId }: Bucket): void {
+function checkOwner(headers: ReadonlyMap<string, string>, { applicationId }: NamedBucket): void {
   const expected = headers.get('x-amz-expected-bucket-owner')
   if (expected !== undefined && expected !== applicationId) throw s3Failure('AccessDenied')
 }

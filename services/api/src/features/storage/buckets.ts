@@ -113,22 +113,26 @@ export async function createBucket(
  * Deletes a bucket with its trash (A §3, D36). Throws Conflict if it has live objects, unless `force` deletes them too. The
  * bucket is gone at once; the worker removes its contents.
  */
-export async function deleteBucket(deps: Pick<Deps, 'db' | 'now'>, bucket: Bucket, force = false): Promise<void> {
-  if (force) await trashBelow(deps, bucket.id, '')
+export async function deleteBucket(
+  deps: Pick<Deps, 'db' | 'now'>,
+  { id }: Pick<Bucket, 'id'>,
+  force = false,
+): Promise<void> {
+  if (force) await trashBelow(deps, id, '')
   const time = deps.now()
   await deps.db.transaction(async (tx) => {
     // Frees the name and the slug. The update waits for concurrent writers into the bucket; later ones find it deleted.
     const [gone] = await tx
       .update(buckets)
       .set({ name: sql`'~' || ${buckets.id}`, slug: sql`'~' || ${buckets.id}`, deletedAt: time, updatedAt: time })
-      .where(and(eq(buckets.id, bucket.id), isNull(buckets.deletedAt)))
+      .where(and(eq(buckets.id, id), isNull(buckets.deletedAt)))
       .returning({ id: buckets.id })
     if (!gone) throw new NotFound('Bucket')
     // A separate statement, since it must see what was committed while the previous one waited.
     const [left] = await tx
       .select({ id: objects.id })
       .from(objects)
-      .where(and(eq(objects.bucketId, bucket.id), isNull(objects.deletedAt)))
+      .where(and(eq(objects.bucketId, id), isNull(objects.deletedAt)))
       .limit(1)
     if (left) throw new Conflict('Bucket still holds objects')
   })

@@ -8,10 +8,10 @@ import { quotedEtag } from '@platform/service/entity-tag'
 import { isRangeCurrent } from '@platform/service/preconditions'
 import { and, asc, eq, isNotNull, sql } from 'drizzle-orm'
 import type { Deps } from '../../../deps.ts'
-import type { StoredObject } from '../../storage/commit-object.ts'
 import { headerValue } from '../../storage/object-headers.ts'
 import { openObject } from '../../storage/read-object.ts'
 import { objectBlobs } from '../../storage/table.ts'
+import type { NamedObject } from '../find-access.ts'
 import { writeDescription } from '../object-description.ts'
 import type { ObjectCall, S3Reply } from '../s3-call.ts'
 
@@ -55,7 +55,7 @@ interface Selection {
  */
 async function findPart(
   { db }: Pick<Deps, 'db'>,
-  { id, contentLength }: StoredObject,
+  { id, contentLength }: NamedObject,
   partNumber: number,
 ): Promise<Selection> {
   const parts = await db
@@ -85,7 +85,7 @@ async function findPart(
  */
 function checksumHeaders(
   { headers }: ObjectCall,
-  { checksum, contentLength }: StoredObject,
+  { checksum, contentLength }: NamedObject,
   { range, part }: Selection,
 ): Record<string, string> {
   if (!checksum || headers.get('x-amz-checksum-mode')?.toUpperCase() !== 'ENABLED') return {}
@@ -95,7 +95,7 @@ function checksumHeaders(
 }
 
 /** Headers of every answer about the object. */
-function describe(object: StoredObject): Record<string, string> {
+function describe(object: NamedObject): Record<string, string> {
   const headers = writeDescription(object)
   headers.etag = quotedEtag(object.etag)
   headers['last-modified'] = object.uploadedAt.toUTCString()
@@ -108,7 +108,7 @@ function describe(object: StoredObject): Record<string, string> {
 }
 
 /** Reads which bytes are requested: a part, a range, or all. */
-async function readAsked({ deps, headers, target }: ObjectCall, object: StoredObject): Promise<Selection> {
+async function readAsked({ deps, headers, target }: ObjectCall, object: NamedObject): Promise<Selection> {
   const part = target.query.get('partNumber')
   const rangeHeader = headers.get('range')
   if (part !== undefined) {

@@ -1,19 +1,19 @@
 import { ALL_USERS, type Grant, readAclDocument } from '@platform/s3-protocol/wire/read-acl'
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
-import type { Bucket } from '../../storage/buckets.ts'
 import { readSmallBody } from '../read-small-body.ts'
+import type { NamedBucket } from '../find-access.ts'
 import type { BucketCall, S3Reply } from '../s3-call.ts'
 
 const BODY_BYTES_MAX = 64 * 1_024
 
 /** Canned ACLs that match what already holds, by the visibility of the bucket. */
-const cannedAcls: Readonly<Record<Bucket['visibility'], readonly string[]>> = {
+const cannedAcls: Readonly<Record<NamedBucket['visibility'], readonly string[]>> = {
   private: ['private', 'bucket-owner-full-control'],
   public: ['public-read'],
 }
 
 /** True if the grants equal those in the answers of GetBucketAcl and GetObjectAcl. */
-function areAsTheyAre(grants: readonly Grant[], { applicationId, visibility }: Bucket): boolean {
+function areAsTheyAre(grants: readonly Grant[], { applicationId, visibility }: NamedBucket): boolean {
   const texts = grants.map(({ grantee, permission }) =>
     'id' in grantee ? `${grantee.id.toLowerCase()} ${permission}` : `${grantee.uri} ${permission}`,
   )
