@@ -269,7 +269,7 @@ test.each([
   expect(literalPrefixOf(source)).toBe(prefix)
 })
 
-describe('a file whose name has an accent', () => {
+describe('names with accents', () => {
   const composed = (text: string): string => text.normalize('NFC')
   const decomposed = (text: string): string => text.normalize('NFD')
   const encoded = (path: string): string => encodeURI(path)
@@ -290,7 +290,7 @@ describe('a file whose name has an accent', () => {
     ['/é/ü', 'é/ü.html'],
     ['/é/', 'é/index.html'],
     ['/100%25é', '100%é.html'],
-  ])('is found by %s in either Unicode normal form', (path, file) => {
+  ])('a file whose name has an accent is found by %s in either Unicode normal form', (path, file) => {
     const request = path.replace('%25', '%')
     for (const [stored, asked] of [
       [composed(file), decomposed(request)],
@@ -300,7 +300,7 @@ describe('a file whose name has an accent', () => {
       expect(ask(staticSite(), ['index.html', stored], asked)).toMatchObject({ kind: 'asset', path: stored })
   })
 
-  test('is found by its exact name first, and by no other accent', () => {
+  test('a file whose name has an accent is found by its exact name first, and by no other accent', () => {
     const files = [decomposed('é.txt'), composed('é.txt')]
     for (const file of files) expect(ask(staticSite(), files, `/${file}`)).toMatchObject({ path: file })
     // Half of it in each form: the composed one stands for all others.
@@ -312,7 +312,7 @@ describe('a file whose name has an accent', () => {
     expect(ask(staticSite(), files, '/è.txt')).toMatchObject({ kind: 'not-found' })
   })
 
-  test('is found before the page that stands for all missing ones, and has the headers of its own name', () => {
+  test('a file whose name has an accent is found before the page that stands for all missing ones, and has the headers of its own name', () => {
     const site = {
       redirects: [{ from: '/*', to: '/index.html', status: 200 }],
       headers: [{ path: composed('/é.png'), set: [['x-own', '1']] as [string, string][], unset: [] }],
@@ -324,7 +324,7 @@ describe('a file whose name has an accent', () => {
     })
   })
 
-  test('is the page of a missing path in its folder, in either form', () => {
+  test('a page whose name has an accent is that of a missing path in its folder, in either form', () => {
     const files = ['index.html', decomposed('é/404.html')]
     expect(ask(staticSite(), files, composed('/é/missing'))).toMatchObject({
       kind: 'not-found',
@@ -332,7 +332,7 @@ describe('a file whose name has an accent', () => {
     })
   })
 
-  test('is not found past the redirects and the middleware of either spelling', () => {
+  test('a file whose name has an accent is not found past the redirects and the middleware of either spelling', () => {
     const guarded = (own: string): OutputManifest => ({
       ...staticSite(),
       kind: 'build-output',
@@ -356,7 +356,7 @@ describe('a file whose name has an accent', () => {
     expect(ask(moved, [composed('é.html')], decomposed('/é'))).toMatchObject({ kind: 'redirect', location: '/new' })
   })
 
-  test('costs a path of plain letters no look-up', () => {
+  test('a file whose name has an accent costs a path of plain letters no look-up', () => {
     const spellingOf = vi.fn<(path: string) => string | undefined>()
     compileOutput(staticSite(), spellingOf).route(requestFor('/missing.png'), () => false)
     expect(spellingOf).not.toHaveBeenCalled()

@@ -1390,7 +1390,7 @@ describe.each(drivers)('in $driver', ({ mode, open: openSandbox, obstacle }) => 
       })
     })
 
-    describe('whose heap is above its budget', () => {
+    describe('for its heap', () => {
       /** Its heap gets 192 MB, of which 153 may be in use for long. `turns` makes garbage that is old before it is let go. */
       const hungry = `import v8 from 'node:v8'
         import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'
@@ -1421,7 +1421,7 @@ describe.each(drivers)('in $driver', ({ mode, open: openSandbox, obstacle }) => 
         return { fixture, source: await fixture.deploy({ 'index.mjs': hungry }, { memoryMb: 256 }) }
       }
 
-      test('while its loop goes on is ended before V8 gives up, and its line has the peak', async () => {
+      test('a Function whose heap is above its budget while its loop goes on is ended, and its line has the peak', async () => {
         const { fixture, source } = await start(400)
         expect(await brokenBy(fixture, source, '/busy')).toMatchObject({ code: 'function_out_of_memory' })
         expect(fixture.messages()).toEqual([
@@ -1437,15 +1437,17 @@ describe.each(drivers)('in $driver', ({ mode, open: openSandbox, obstacle }) => 
         ['for less than its time', '/peak', 3_600_000],
         ['with garbage that nothing has collected', '/garbage', 400],
         ['while its loop waits', '/idle', 400],
-      ])('%s goes on', async (_, path, heapMs) => {
+      ])('a Function whose heap is above its budget %s goes on', async (_, path, heapMs) => {
         const { fixture, source } = await start(heapMs)
         expect(await fixture.request(source, path)).toMatchObject({ body: 'fine' })
         expect(fixture.messages()).toEqual([])
       })
 
-      test.runIf(isDrill)('is ended within 10 s of that, of 1,024 MB of memory as one loop fills it', async () => {
-        const fixture = await open()
-        const code = `import v8 from 'node:v8'
+      test.runIf(isDrill)(
+        'a Function of 1,024 MB whose loop fills its heap is ended within 10 s of the budget',
+        async () => {
+          const fixture = await open()
+          const code = `import v8 from 'node:v8'
           export default async () => {
             const a = []
             let isAbove = false
@@ -1455,17 +1457,18 @@ describe.each(drivers)('in $driver', ({ mode, open: openSandbox, obstacle }) => 
               await new Promise(setImmediate)
             }
           }`
-        const source = await fixture.deploy({ 'index.mjs': code }, { memoryMb: 1_024 })
-        expect(await brokenBy(fixture, source, '/')).toMatchObject({ code: 'function_out_of_memory' })
-        const [above, stopped] = [fixture.lines[0], fixture.lines.at(-1)]
-        expect([above?.message, stopped?.message]).toEqual([
-          'above',
-          expect.stringMatching(/^Stopped: it used more than its 1024 MB of memory: its heap, .* grew to \d+ MB/),
-        ])
-        const ms = Number(stopped?.at) - Number(above?.at)
-        console.log(`${ms} ms from the budget to the end`)
-        expect(ms).toBeLessThan(10_000)
-      })
+          const source = await fixture.deploy({ 'index.mjs': code }, { memoryMb: 1_024 })
+          expect(await brokenBy(fixture, source, '/')).toMatchObject({ code: 'function_out_of_memory' })
+          const [above, stopped] = [fixture.lines[0], fixture.lines.at(-1)]
+          expect([above?.message, stopped?.message]).toEqual([
+            'above',
+            expect.stringMatching(/^Stopped: it used more than its 1024 MB of memory: its heap, .* grew to \d+ MB/),
+          ])
+          const ms = Number(stopped?.at) - Number(above?.at)
+          console.log(`${ms} ms from the budget to the end`)
+          expect(ms).toBeLessThan(10_000)
+        },
+      )
     })
 
     test('by an uncaught error prints it as of its request', async () => {

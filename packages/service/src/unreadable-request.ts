@@ -13,6 +13,12 @@ interface Problem {
   requestId: string
 }
 
+const messages: Readonly<Record<number, string>> = {
+  405: 'CONNECT is for proxies, and this is none',
+  408: 'The request took too long to arrive',
+  431: 'The headers of the request are too large',
+}
+
 /** Makes a body for `unreadableRequest`: the error in the service's own shape. */
 export const jsonBody = (error: object): Body => ({
   type: 'application/json; charset=UTF-8', // as Hono spells it
@@ -36,9 +42,12 @@ export function unreadableRequest(
   const refuse = (status: number, code: string | undefined, peer?: string): Refused => {
     const requestId = randomUUID()
     const isConnect = status === 405
-    const message = isConnect ? 'CONNECT is for proxies, and this is none' : 'The request is not valid HTTP'
     logger.info({ requestId, status, code, peer, ...details }, isConnect ? 'refused method' : 'unreadable request')
-    const { headers, ...rendered } = render({ status, message, requestId })
+    const { headers, ...rendered } = render({
+      status,
+      message: messages[status] ?? 'The request is not valid HTTP',
+      requestId,
+    })
     return { requestId, ...rendered, headers: { ...headers, ...(isConnect && { Allow: allow }) } }
   }
   return {

@@ -312,7 +312,8 @@ test.each([
   let answer = ''
   const { api } = await loggedBy(async () => void (answer = await raw(text)))
   expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
-  expect(answer).toContain('{"error":"The request is not valid HTTP"}')
+  const error = status === 431 ? 'The headers of the request are too large' : 'The request is not valid HTTP'
+  expect(answer).toContain(`{"error":"${error}"}`)
   const id = /^x-request-id: (.+)\r$/im.exec(answer)?.[1] ?? 'none'
   expect(api.filter((line) => line.includes(`"${id}"`))).toHaveLength(1)
 })
@@ -359,7 +360,12 @@ describe.each(Object.entries(listeners))('the %s listener', (_, { url, type, bod
       expect(head).toContain('connection: close')
       expect(head).toContain(`content-type: ${type.toLowerCase()}`)
       expect(/^allow: (.*)$/m.exec(head)?.[1]?.startsWith('get, head, ')).toBe(status === 405 ? true : undefined)
-      const text = status === 405 ? 'CONNECT is for proxies, and this is none' : 'The request is not valid HTTP'
+      const sentences: Record<number, string> = {
+        400: 'The request is not valid HTTP',
+        405: 'CONNECT is for proxies, and this is none',
+        431: 'The headers of the request are too large',
+      }
+      const text = sentences[status] ?? ''
       expect(content).toContain(body.replace('TEXT', text).toLowerCase())
       const id = /^x-request-id: (.+)$/m.exec(head)?.[1] ?? 'none'
       const lines = [...api, ...idp].filter((each) => each.includes(`"${id}"`))

@@ -183,7 +183,7 @@ describe('what its author did wrong fails a deployment with a sentence', () => {
   })
 })
 
-describe('the verdict on a pattern', () => {
+describe('verdicts on patterns', () => {
   const DAY_MS = 86_400_000
   const newPattern = () => `^/${unique()}(?:ab|cd)*$`
   const keyOf = (source: string, analyser?: string) =>
@@ -199,7 +199,7 @@ describe('the verdict on a pattern', () => {
       .insert(patternVerdicts)
       .values({ key, verdict: { kind: 'slow', complexity: 'planted' }, steps: 1, usedAt })
 
-  test('is kept by the first deployment that has the pattern, also where the analysis came to none', async () => {
+  test('the verdict on a pattern is kept by the first deployment that has the pattern, also where the analysis came to none', async () => {
     const source = newPattern()
     expect((await deployRoute(source)).status).toBe('ACTIVE')
     const kept = await verdictsOf(source)
@@ -211,7 +211,7 @@ describe('the verdict on a pattern', () => {
     expect(await verdictsOf(nested)).toMatchObject([{ verdict: { kind: 'unknown' } }])
   })
 
-  test('decides the next deployment without an analysis, and is then as if it were new', async () => {
+  test('the verdict on a pattern decides the next deployment without an analysis, and is then as if it were new', async () => {
     const source = newPattern()
     await plant(keyOf(source), new Date(platform.api.now().getTime() - 89 * DAY_MS))
     expect(await deployRoute(source)).toMatchObject({
@@ -222,13 +222,13 @@ describe('the verdict on a pattern', () => {
     expect(platform.api.now().getTime() - Number(row?.usedAt)).toBeLessThan(DAY_MS)
   })
 
-  test('decides nothing if another version of the analyser found it', async () => {
+  test('the verdict on a pattern decides nothing if another version of the analyser found it', async () => {
     const source = newPattern()
     await plant(keyOf(source, 'recheck 4.4.0, revision 1'))
     expect((await deployRoute(source)).status).toBe('ACTIVE')
   })
 
-  test('is found by an analysis where it can be neither looked up nor kept', async () => {
+  test('the verdict on a pattern is found by an analysis where it can be neither looked up nor kept', async () => {
     await platform.api.db.execute(sql`alter table pattern_verdicts rename to away`)
     try {
       expect((await deployRoute(newPattern())).status).toBe('ACTIVE')

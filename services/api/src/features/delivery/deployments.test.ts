@@ -75,7 +75,7 @@ describe('what a hostname stands for', () => {
 })
 
 describe('files', () => {
-  test('are found by their names in either Unicode normal form, the exact one first', async () => {
+  test('files are found by their names in either Unicode normal form, the exact one first', async () => {
     const [composed, decomposed] = ['café'.normalize('NFC'), 'café'.normalize('NFD')]
     const files = {
       'index.html': 'page',
@@ -95,7 +95,7 @@ describe('files', () => {
     expect(await ask('/cafè.txt')).toEqual([404, expect.any(String)])
   })
 
-  test('answer a request whose query has a number sign that is not encoded', async () => {
+  test('a page answers a request whose query has a number sign that is not encoded', async () => {
     const { host } = await deploy(platform, ana, { files: { 'index.html': 'page' } })
     expect(await visit(platform, host, '/?q=a#b')).toMatchObject({ status: 200, text: 'page' })
   })
