@@ -12,7 +12,7 @@ const Policy = z.object({
         z
           .tuple([z.string(), operand, operand])
           .refine(([kind, min, max]) => !isLengthRange(kind) || (Number(min) >= 0 && Number(max) >= 0)),
-        // An empty condition restricts nothing, so whoever wrote it meant another.
+        // An empty condition restricts nothing, although its author meant it to restrict something.
         z.record(z.string(), scalar).refine((equal) => Object.keys(equal).length > 0),
       ]),
     )

@@ -110,7 +110,7 @@ test('a label is lower-cased before it is judged: free, taken, reserved or none 
     expect([reserved, (await put(reserved, owner)).status]).toEqual([reserved, 400])
     expect((await availability(reserved, owner)).body).toMatchObject({ available: false })
   }
-  // The Kelvin sign's lower case is a k, and yet it is none.
+  // Unicode lower-cases the Kelvin sign to a k; a label has ASCII letters alone.
   for (const none of ['A--B', 'AB', 'Shop.A', '\u212Aiosk']) {
     expect([none, (await put(none, owner)).status]).toEqual([none, 422])
     expect([none, (await availability(encodeURIComponent(none), owner)).status]).toEqual([none, 422])
