@@ -28,7 +28,7 @@ const ways = releases.map((release) => ({
 }))
 
 test.for(isDrill ? ways : ways.slice(-1))(
-  'processes of release $version are replaced one by one, $way, under 30 requests a second, and no request fails',
+  'processes of release $version are replaced one by one, $way, under up to 30 requests a second, and no request fails',
   { timeout: 900_000, ...unless(missing) },
   async ({ release }, context) => {
     requireClientProgram(context, 'nginx', nginxFound)
