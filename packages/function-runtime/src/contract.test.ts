@@ -1392,8 +1392,8 @@ describe.each(drivers)('in $driver', ({ mode, open: openSandbox, obstacle }) => 
 
     describe('for its heap', () => {
       /**
-       * Its heap gets 192 MB, of which 153 may be in use for long. `turns` makes garbage that is old before it is let go, at a pace
-       * at which its collections never take most of the time: V8 would give up by itself.
+       * V8 gives this Function 192 MB of heap; the budget is 153 of them. `turns` lets go of arrays only once they are old, so that
+       * full collections have to find them. It spins for 3 ms after each: V8 gives up by itself where collections take most of the time.
        */
       const hungry = `import v8 from 'node:v8'
         import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises'
