@@ -1,8 +1,24 @@
 // Imports go one way, drawn as arrows from who imports to what is imported: tests → testing → services → packages, and within a
-// service main → run → compose → drivers and run → roles → features → http → packages. The identity provider has `site` between
-// features and http: what all pages of the account site share. Tests may import anything and are left out.
+// service main → run → compose and roles → areas → http → packages. The identity provider has features in the place of areas, and
+// `site` between features and http: what all pages of the account site share. Tests may import anything and are left out.
 
-const feature = '^services/[^/]+/src/features/[^/]+$'
+/** The areas of the API, lowest first, and which areas each may import. Whatever is not named fails. */
+export const arrows = {
+  cluster: [],
+  tenancy: ['cluster'],
+  credentials: ['tenancy'],
+  ai: ['tenancy'],
+  storage: ['tenancy', 'credentials'],
+  // ai: the billing cap counts what models cost.
+  deploy: ['cluster', 'tenancy', 'credentials', 'storage', 'ai'],
+  observe: ['cluster', 'tenancy', 'deploy'],
+  edge: ['cluster', 'tenancy', 'storage', 'deploy', 'observe'],
+  // observe: the overview of an organization's applications reads the sums of requests.
+  overview: ['tenancy', 'storage', 'deploy', 'edge', 'observe'],
+}
+
+const areas = '^services/api/src/areas/'
+const feature = `^services/idp/src/features/[^/]+$|${areas}[^/]+/[^/]+$`
 
 /**
  * Features of the identity provider by level; those that are not named are pages of the account site, above both. None imports a
@@ -22,6 +38,13 @@ export default {
       from: { path: feature },
       to: { circular: true },
     },
+    ...Object.entries(arrows).map(([area, below]) => ({
+      name: `${area}-knows-an-area-above`,
+      comment: 'The table at the head of this file says which areas an area may import.',
+      severity: 'error',
+      from: { path: `${areas}${area}/` },
+      to: { path: areas, pathNot: `${areas}(${[area, ...below].join('|')})/` },
+    })),
     {
       name: 'package-knows-service',
       severity: 'error',
@@ -73,14 +96,26 @@ export default {
       name: 'feature-knows-who-starts-it',
       comment: 'A feature takes what it uses as arguments.',
       severity: 'error',
-      from: { path: '/src/(features|site|http)/' },
-      to: { path: ['/src/(drivers|roles|commands)/', '/src/(config|compose|run|main|cli|endpoints)\\.ts$'] },
+      from: { path: '^services/[^/]+/src/(features|areas|site|http)/' },
+      to: {
+        path: [
+          '^services/[^/]+/src/(drivers|roles|commands)/',
+          '^services/[^/]+/src/(config|compose|run|main|cli|endpoints)\\.ts$',
+        ],
+      },
     },
     {
-      name: 'http-knows-feature',
+      name: 'http-knows-area',
       severity: 'error',
       from: { path: '^services/api/src/http/' },
-      to: { path: '/src/features/' },
+      to: { path: areas },
+    },
+    {
+      name: 'feature-knows-driver',
+      comment: 'Which driver stands behind an interface is chosen where the area is opened.',
+      severity: 'error',
+      from: { path: `${areas}[^/]+/[^/]+/`, pathNot: `${areas}[^/]+/drivers/` },
+      to: { path: `${areas}[^/]+/drivers/` },
     },
     {
       name: 'site-knows-feature',
@@ -114,7 +149,13 @@ export default {
       comment: 'Only the list of endpoints does so: what two features share has a file of its own.',
       severity: 'error',
       from: { pathNot: '/src/endpoints\\.ts$' },
-      to: { path: ['/src/features/[^/]+/routes\\.ts$', '^services/idp/src/features/[^/]+/[a-z-]*pages\\.ts$'] },
+      to: {
+        path: [
+          '/src/features/[^/]+/routes\\.ts$',
+          `${areas}.*/routes\\.ts$`,
+          '^services/idp/src/features/[^/]+/[a-z-]*pages\\.ts$',
+        ],
+      },
     },
     {
       name: 'service-knows-client',

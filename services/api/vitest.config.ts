@@ -8,11 +8,11 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
  * others are done: beside them a machine is no busier than with one worker.
  */
 const alone = [
-  'src/features/ai-gateway/floods.test.ts',
-  'src/features/builds/outages.test.ts',
-  'src/features/delivery/function-memory.test.ts',
-  'src/features/delivery/site-directory.test.ts',
-  'src/features/images/slow-images.test.ts',
+  'src/areas/ai/gateway/floods.test.ts',
+  'src/areas/deploy/builds/outages.test.ts',
+  'src/areas/edge/delivery/function-memory.test.ts',
+  'src/areas/edge/delivery/site-directory.test.ts',
+  'src/areas/edge/images/slow-images.test.ts',
   'test/*crash.test.ts',
   'test/*memory.test.ts',
   'test/*outages.test.ts',

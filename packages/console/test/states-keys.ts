@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { newId } from '@platform/runtime/new-id'
 import type { TestPlatform } from '@platform/testing/platform'
 import type { Locator, Page } from 'playwright-core'
-import { apiKeys } from '../../../services/api/src/features/api-keys/table.ts'
-import { members } from '../../../services/api/src/features/organizations/table.ts'
-import { profiles } from '../../../services/api/src/features/profiles/table.ts'
+import { apiKeys } from '../../../services/api/src/areas/credentials/api-keys/table.ts'
+import { members } from '../../../services/api/src/areas/tenancy/organizations/table.ts'
+import { profiles } from '../../../services/api/src/areas/tenancy/profiles/table.ts'
 import type { Owner } from '../../../services/api/test/scenario.ts'
 
 const DAY_MS = 86_400_000

@@ -2,8 +2,8 @@ import { newIdAt } from '@platform/runtime/new-id'
 import type { TestPlatform } from '@platform/testing/platform'
 import { sql } from 'drizzle-orm'
 import type { Page } from 'playwright-core'
-import { openRequestLog, type ServedRequest } from '../../../services/api/src/features/request-logs/write.ts'
-import { openRuntimeLog, type RuntimeLogLine } from '../../../services/api/src/features/runtime-logs/write.ts'
+import { openRequestLog, type ServedRequest } from '../../../services/api/src/areas/observe/request-logs/write.ts'
+import { openRuntimeLog, type RuntimeLogLine } from '../../../services/api/src/areas/observe/runtime-logs/write.ts'
 import { servedRequest } from '../../../services/api/test/scenario.ts'
 
 /** What the requests and lines of a test belong to. */

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { unless } from '@platform/test-runner/task-meta'
 import { expect, test } from 'vitest'
-import * as refuseEntry from '../../../services/api/src/features/builds/refuse-entry.ts'
-import { unpackArchive } from '../../../services/api/src/features/builds/unpack-archive.ts'
+import * as refuseEntry from '../../../services/api/src/areas/deploy/builds/refuse-entry.ts'
+import { unpackArchive } from '../../../services/api/src/areas/deploy/builds/unpack-archive.ts'
 import { folder } from '../src/node/folder.ts'
 import { filesSource, type PackFile, type PackLimits, type PackSource, planPack, zip } from '../src/pack/index.ts'
 import * as limits from '../src/pack/limits.ts'
@@ -338,7 +338,7 @@ const sizes = (files: Record<string, number>): PackSource => ({
 
 test('the limits of an archive are those of the service', async () => {
   const source = await readFile(
-    new URL('../../../services/api/src/features/builds/unpack-archive.ts', import.meta.url),
+    new URL('../../../services/api/src/areas/deploy/builds/unpack-archive.ts', import.meta.url),
     'utf8',
   )
   const MIB = 1_048_576

@@ -1,10 +1,10 @@
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { and, eq, inArray } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { applications } from '../../../services/api/src/features/applications/table.ts'
-import { buildLogs } from '../../../services/api/src/features/deployments/table.ts'
-import { requestLogs } from '../../../services/api/src/features/request-logs/table.ts'
-import { openRequestLog } from '../../../services/api/src/features/request-logs/write.ts'
+import { applications } from '../../../services/api/src/areas/tenancy/applications/table.ts'
+import { buildLogs } from '../../../services/api/src/areas/deploy/deployments/table.ts'
+import { requestLogs } from '../../../services/api/src/areas/observe/request-logs/table.ts'
+import { openRequestLog } from '../../../services/api/src/areas/observe/request-logs/write.ts'
 import { newOwner, type Owner, servedRequest } from '../../../services/api/test/scenario.ts'
 import {
   all,

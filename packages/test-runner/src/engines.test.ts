@@ -28,10 +28,10 @@ test.each([
   expect(enginesNotNamed('services/api/test/new.test.ts', `// engines: ${engine}\n${text}`)).toEqual([])
 })
 
-test.each(['storage', 's3', 'tus', 'uploads', 'artifacts', 'drivers/objects'])(
+test.each(['storage/objects', 'storage/s3', 'storage/tus', 'storage/uploads', 'storage/drivers', 'deploy/artifacts'])(
   'every test in the folder %s asks the store of objects',
   (folder) => {
-    expect(enginesNotNamed(`services/api/src/features/${folder}/new.test.ts`, '')).toEqual(['s3'])
+    expect(enginesNotNamed(`services/api/src/areas/${folder}/new.test.ts`, '')).toEqual(['s3'])
   },
 )
 

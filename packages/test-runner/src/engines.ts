@@ -18,7 +18,7 @@ const SIGNS: readonly (readonly [Engine, RegExp])[] = [
 ]
 
 /** Whole folders whose tests stand on the objects' store. */
-const STORED = /\/(storage|s3|tus|uploads|artifacts|drivers\/objects)\//
+const STORED = /\/areas\/(storage|deploy\/artifacts)\//
 
 /**
  * The engines that can change what a test file shows, as its line `// engines: postgres, s3` names them; none for

@@ -5,7 +5,7 @@ import { findQuarantineFault, type QuarantineEntry, readFromFolder, readQuaranti
 import { repository } from './workspace.ts'
 
 const entry: QuarantineEntry = {
-  file: 'services/api/src/features/images/images.test.ts',
+  file: 'services/api/src/areas/edge/images/images.test.ts',
   test: 'images > an image is made once',
   firstSeen: '2026-03-01',
   until: '2026-03-08',
@@ -32,10 +32,10 @@ test('a test is let through for seven days with both runs and the cause', () => 
 })
 
 test.each([
-  'services/api/src/features/ai-governance/budgets/budgets.test.ts',
-  'services/api/src/features/ai-gateway/holds/holds.test.ts',
-  'services/api/src/features/ai-gateway/settlement.test.ts',
-  'services/api/src/features/tokens/tokens.test.ts',
+  'services/api/src/areas/ai/governance/budgets/budgets.test.ts',
+  'services/api/src/areas/ai/gateway/holds/holds.test.ts',
+  'services/api/src/areas/ai/gateway/settlement.test.ts',
+  'services/api/src/areas/credentials/tokens/tokens.test.ts',
   'services/idp/src/features/sign-in/sign-in.test.ts',
   'packages/auth/src/key-set.test.ts',
   'services/api/test/edges-crash.test.ts',

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { findProvider, type ConditionalPrice, type ModelInfo, type Provider } from '@pydantic/genai-prices'
-import { nanosOf, PriceFile } from '../src/features/ai-governance/prices.ts'
+import { nanosOf, PriceFile } from '../src/areas/ai/governance/prices.ts'
 
 /** Of whom prices are kept. Those of an aggregator are its own, not those of whom it passes calls to. */
 const providerIds = [

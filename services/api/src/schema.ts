@@ -1,13 +1,19 @@
 /** Every table of the API's database, for drizzle-kit: an explicit list, since some tables belong to no feature. */
 export { signingKeys } from '@platform/auth/signing-keys-table'
 export { auditEvents } from '@platform/service/audit-table'
-export { apiKeys } from './features/api-keys/table.ts'
-export { applications, environments } from './features/applications/table.ts'
-export { envVars } from './features/env-vars/table.ts'
-export { members, memberships, organizations } from './features/organizations/table.ts'
-export { profiles } from './features/profiles/table.ts'
-export { billingCaps, entitlements, quotaOverrides, subscriptions, functionTime } from './features/products/table.ts'
-export { hostnames } from './features/applications/hostnames-table.ts'
+export { apiKeys } from './areas/credentials/api-keys/table.ts'
+export { applications, environments } from './areas/tenancy/applications/table.ts'
+export { envVars } from './areas/tenancy/env-vars/table.ts'
+export { members, memberships, organizations } from './areas/tenancy/organizations/table.ts'
+export { profiles } from './areas/tenancy/profiles/table.ts'
+export {
+  billingCaps,
+  entitlements,
+  quotaOverrides,
+  subscriptions,
+  functionTime,
+} from './areas/tenancy/products/table.ts'
+export { hostnames } from './areas/tenancy/applications/hostnames-table.ts'
 export { idempotentRequests } from './http/idempotency-table.ts'
 export {
   followedRequests,
@@ -16,15 +22,15 @@ export {
   requestPathRanks,
   requestPlaceCounts,
   requestSummaries,
-} from './features/request-logs/table.ts'
-export { activities } from './features/activity/table.ts'
+} from './areas/observe/request-logs/table.ts'
+export { activities } from './areas/tenancy/activity/table.ts'
 export {
   buildLogs,
   deploymentCounts,
   deploymentFunctions,
   deployments,
   environmentDeploymentCounts,
-} from './features/deployments/table.ts'
+} from './areas/deploy/deployments/table.ts'
 export {
   artifactEncodings,
   artifacts,
@@ -33,9 +39,9 @@ export {
   deploymentFiles,
   functionFiles,
   functionLinks,
-} from './features/artifacts/table.ts'
-export { patternVerdicts } from './features/builds/table.ts'
-export { openStreams } from './features/streams/table.ts'
+} from './areas/deploy/artifacts/table.ts'
+export { patternVerdicts } from './areas/deploy/builds/table.ts'
+export { openStreams } from './areas/cluster/streams/table.ts'
 export {
   blobCandidates,
   blobs,
@@ -46,15 +52,16 @@ export {
   storedBytes,
   uploadBlobs,
   uploads,
-} from './features/storage/table.ts'
-export { bucketConfigurations } from './features/s3/table.ts'
-export { functionSlots } from './features/functions/table.ts'
-export { runtimeLogs } from './features/runtime-logs/table.ts'
-export { imageCaches, imagePurges, imageTotals, imageVariants } from './features/images/table.ts'
-export { isrClaims, isrData, isrPages, isrTags, isrTotals } from './features/isr/table.ts'
-export { cronRuns, deploymentCrons } from './features/crons/table.ts'
-export { edges } from './features/edges/table.ts'
-export { stickyPins } from './features/sticky-sessions/table.ts'
+} from './areas/storage/objects/table.ts'
+export { bucketConfigurations } from './areas/storage/s3/table.ts'
+export { functionSlots } from './areas/edge/functions/table.ts'
+export { runtimeLogs } from './areas/observe/runtime-logs/table.ts'
+export { imageCaches, imagePurges, imageTotals, imageVariants } from './areas/edge/images/table.ts'
+export { isrClaims, isrData, isrPages, isrTags, isrTotals } from './areas/edge/isr/table.ts'
+export { deploymentCrons } from './areas/deploy/deployments/table.ts'
+export { cronRuns } from './areas/edge/crons/table.ts'
+export { edges } from './areas/cluster/edges/table.ts'
+export { stickyPins } from './areas/edge/sticky-sessions/table.ts'
 export {
   aiBudgets,
   aiBudgetWindows,
@@ -63,5 +70,5 @@ export {
   aiProviderKeys,
   aiUsageEvents,
   aiUsageSums,
-} from './features/ai-governance/table.ts'
-export { aiResponseItems, aiResponses, aiVideoJobs } from './features/ai-gateway/table.ts'
+} from './areas/ai/governance/table.ts'
+export { aiResponseItems, aiResponses, aiVideoJobs } from './areas/ai/gateway/table.ts'

@@ -6,9 +6,9 @@ import { serviceEnvironment, startServiceProcess, untilStatus } from '@platform/
 import { newObjectsUrl } from '@platform/testkit/objects'
 import { eq } from 'drizzle-orm'
 import { expect, onTestFinished, test } from 'vitest'
-import { sweepHolds } from '../src/features/ai-governance/budgets/sweep-holds.ts'
-import { aiBudgetWindows, aiUsageEvents } from '../src/features/ai-governance/table.ts'
-import { pollVideos } from '../src/features/ai-gateway/videos/poll-videos.ts'
+import { sweepHolds } from '../src/areas/ai/governance/budgets/sweep-holds.ts'
+import { aiBudgetWindows, aiUsageEvents } from '../src/areas/ai/governance/table.ts'
+import { pollVideos } from '../src/areas/ai/gateway/videos/poll-videos.ts'
 import { aiKeys, mockModel, mockProvider, newEntitledOwner } from './ai-providers.ts'
 
 const main = new URL('../src/main.ts', import.meta.url)

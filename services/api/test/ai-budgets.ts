@@ -1,6 +1,6 @@
 import type { TestPlatform } from '@platform/testing/platform'
 import { eq } from 'drizzle-orm'
-import { aiBudgetWindows } from '../src/features/ai-governance/table.ts'
+import { aiBudgetWindows } from '../src/areas/ai/governance/table.ts'
 import type { Owner } from './scenario.ts'
 
 /** A budget as a PUT takes it. */

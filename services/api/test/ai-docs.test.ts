@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { startPlatform } from '@platform/testing/platform'
 import { expect, test } from 'vitest'
-import { readProviderFile } from '../src/features/ai-gateway/providers/provider-file.ts'
+import { readProviderFile } from '../src/areas/ai/gateway/providers/provider-file.ts'
 import { echoOf } from './ai.ts'
 import { newKey, newOwner } from './scenario.ts'
 
@@ -47,7 +47,7 @@ test('the file of providers in docs/ai.md is right', async () => {
 })
 
 test('docs/ai.md has every code that the gateway fails with', async () => {
-  const folder = join(service, 'src/features/ai-gateway')
+  const folder = join(service, 'src/areas/ai/gateway')
   const names = (await readdir(folder, { recursive: true })).filter((name) => /(?<!\.test)\.ts$/.test(name))
   const sources = await Promise.all(names.map((name) => readFile(join(folder, name), 'utf8')))
   const failures = sources.flatMap((source) => [

@@ -1,8 +1,8 @@
 import type { MockUpstream } from '@platform/testing/mock-ai-upstream'
 import type { TestPlatform } from '@platform/testing/platform'
 import { eq } from 'drizzle-orm'
-import { aiUsageEvents } from '../src/features/ai-governance/table.ts'
-import { setEntitlement } from '../src/features/products/products.ts'
+import { aiUsageEvents } from '../src/areas/ai/governance/table.ts'
+import { setEntitlement } from '../src/areas/tenancy/products/products.ts'
 import { newOwner, type Owner } from './scenario.ts'
 
 /** The operator's key at the mock, as tests name its variable. */

@@ -1,6 +1,6 @@
 import type { TestPlatform } from '@platform/testing/platform'
 import { asc, eq } from 'drizzle-orm'
-import { aiUsageEvents } from '../src/features/ai-governance/table.ts'
+import { aiUsageEvents } from '../src/areas/ai/governance/table.ts'
 
 /** What `local/echo` answers to a text. */
 export const echoOf = (text: string): string => `local/echo is no language model; it repeats: ${text}`

@@ -16,9 +16,9 @@ import {
 import { newObjectsUrl } from '@platform/testkit/objects'
 import { isDrill } from '@platform/testkit/test-environment'
 import { expect, onTestFinished, test } from 'vitest'
-import { collectGarbage } from '../src/features/storage/maintenance/collect-garbage.ts'
-import { blobs } from '../src/features/storage/table.ts'
-import { verifyStorage } from '../src/features/storage/maintenance/verify-storage.ts'
+import { collectGarbage } from '../src/areas/storage/objects/maintenance/collect-garbage.ts'
+import { blobs } from '../src/areas/storage/objects/table.ts'
+import { verifyStorage } from '../src/areas/storage/objects/maintenance/verify-storage.ts'
 import { openDice } from './dice.ts'
 import { storageProcess } from './storage-process.ts'
 

@@ -1,7 +1,7 @@
 import { minuteOf } from '@platform/build-output/cron-schedule'
 import type { Cron } from '@platform/build-output/manifest'
 import type { TestPlatform } from '@platform/testing/platform'
-import { queueDueCrons, takeDueCron } from '../src/features/crons/cron-worker.ts'
+import { queueDueCrons, takeDueCron } from '../src/areas/edge/crons/cron-worker.ts'
 import { deploy, type Deployed } from './deploy.ts'
 import type { Owner } from './scenario.ts'
 

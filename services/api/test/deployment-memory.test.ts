@@ -14,7 +14,7 @@ import { newObjectsUrl } from '@platform/testkit/objects'
 import { isDrill } from '@platform/testkit/test-environment'
 import { expect, onTestFinished, test } from 'vitest'
 import { ZipFile } from 'yazl'
-import { activatePlan } from '../src/features/products/products.ts'
+import { activatePlan } from '../src/areas/tenancy/products/products.ts'
 import { watchMemory } from './peak-memory.ts'
 import { storageProcess } from './storage-process.ts'
 

@@ -5,7 +5,7 @@ import { crc32 } from 'node:zlib'
 import type { TestPlatform } from '@platform/testing/platform'
 import { and, eq } from 'drizzle-orm'
 import sharp from 'sharp'
-import { imageVariants } from '../src/features/images/table.ts'
+import { imageVariants } from '../src/areas/edge/images/table.ts'
 import { type Deployed, type Got, visit } from './deploy.ts'
 
 /** A picture with detail everywhere, whose bytes depend on `seed`. */

@@ -1,7 +1,7 @@
 import type { TestPlatform } from '@platform/testing/platform'
 import type { SQL } from 'drizzle-orm'
 import { expect } from 'vitest'
-import { requestLogs } from '../src/features/request-logs/table.ts'
+import { requestLogs } from '../src/areas/observe/request-logs/table.ts'
 
 /**
  * Rows of the request log, once there are so many: a request is written down when its answer is over, which its client may know first.

@@ -25,7 +25,7 @@ import { serviceEnvironment, startServiceProcess, statusOf, untilStatus } from '
 import postgres from 'postgres'
 import { expect, onTestFinished, test } from 'vitest'
 import { loadConfig, retired, variables } from '../src/config.ts'
-import { openBlobs, requireWritableFolder } from '../src/drivers/objects/open-blobs.ts'
+import { openBlobs, requireWritableFolder } from '../src/areas/storage/drivers/open-blobs.ts'
 import { run } from '../src/run.ts'
 
 const main = new URL('../src/main.ts', import.meta.url)

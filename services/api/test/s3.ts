@@ -4,7 +4,7 @@ import { S3Client, type S3ClientConfig, S3ServiceException } from '@aws-sdk/clie
 import { amzTimestamp } from '@platform/s3-protocol/signature/claim'
 import { listen } from '@platform/service/http-server'
 import type { TestPlatform } from '@platform/testing/platform'
-import { createS3Listener } from '../src/features/s3/server.ts'
+import { createS3Listener } from '../src/areas/storage/s3/server.ts'
 import { type Key, newKey, newOwner, type Owner, unique } from './scenario.ts'
 
 /** What a key may hold for objects. */

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { everyScope, type Person, type TestPlatform } from '@platform/testing/platform'
-import type { ServedRequest } from '../src/features/request-logs/write.ts'
-import { commitObject, type NewObject, type StoredObject } from '../src/features/storage/commit-object.ts'
-import { receiveBody } from '../src/features/storage/receive-body.ts'
+import type { ServedRequest } from '../src/areas/observe/request-logs/write.ts'
+import { commitObject, type NewObject, type StoredObject } from '../src/areas/storage/objects/commit-object.ts'
+import { receiveBody } from '../src/areas/storage/objects/receive-body.ts'
 
 /** Somebody with an organization and an application in it, and a token of every scope. */
 export interface Owner {

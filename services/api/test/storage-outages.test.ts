@@ -11,9 +11,9 @@ import { unless } from '@platform/test-runner/task-meta'
 import { DeleteObjectsCommand, GetObjectCommand, ListObjectsV2Command, PutObjectCommand } from '@aws-sdk/client-s3'
 import { newObjectsUrl } from '@platform/testkit/objects'
 import { expect, inject, onTestFinished, test } from 'vitest'
-import { collectGarbage } from '../src/features/storage/maintenance/collect-garbage.ts'
-import { blobCandidates } from '../src/features/storage/table.ts'
-import { verifyStorage } from '../src/features/storage/maintenance/verify-storage.ts'
+import { collectGarbage } from '../src/areas/storage/objects/maintenance/collect-garbage.ts'
+import { blobCandidates } from '../src/areas/storage/objects/table.ts'
+import { verifyStorage } from '../src/areas/storage/objects/maintenance/verify-storage.ts'
 import { storageProcess } from './storage-process.ts'
 
 /** A file system of a few mebibytes; undefined where this user may not mount one. */

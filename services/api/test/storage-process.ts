@@ -5,11 +5,11 @@ import { onTestFinished } from 'vitest'
 import { compose } from '../src/compose.ts'
 import { loadConfig } from '../src/config.ts'
 import type { UserActor } from '../src/deps.ts'
-import { createApiKey } from '../src/features/api-keys/api-keys.ts'
-import { createApplication } from '../src/features/applications/applications.ts'
-import { reachEnvironmentOf } from '../src/features/applications/reach.ts'
-import { createOrganization } from '../src/features/organizations/organizations.ts'
-import { createBucket } from '../src/features/storage/buckets.ts'
+import { createApiKey } from '../src/areas/credentials/api-keys/api-keys.ts'
+import { createApplication } from '../src/areas/tenancy/applications/applications.ts'
+import { reachEnvironmentOf } from '../src/areas/tenancy/applications/reach.ts'
+import { createOrganization } from '../src/areas/tenancy/organizations/organizations.ts'
+import { createBucket } from '../src/areas/storage/objects/buckets.ts'
 
 const main = new URL('../src/main.ts', import.meta.url)
 const scopes = [

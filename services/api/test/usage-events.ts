@@ -1,7 +1,7 @@
 import { noUsage } from '@platform/ai-protocols/usage'
 import { newIdAt } from '@platform/runtime/new-id'
 import type { TestPlatform } from '@platform/testing/platform'
-import type { UsageEvent } from '../src/features/ai-governance/record-usage.ts'
+import type { UsageEvent } from '../src/areas/ai/governance/record-usage.ts'
 
 /** A call that was answered at some moment, for a price. */
 export function usageEvent(organizationId: string, startedAt: Date, more: Partial<UsageEvent> = {}): UsageEvent {

@@ -1,10 +1,10 @@
 import { recordAudit } from '@platform/service/audit'
 import type { Command } from '@platform/service/cli'
 import type { Deps } from '../deps.ts'
-import { resealProviderKeys } from '../features/ai-governance/provider-keys.ts'
-import { resealSigningStates } from '../features/api-keys/api-keys.ts'
-import { resealDeploymentVariables } from '../features/deployments/variables.ts'
-import { resealVariables } from '../features/env-vars/env-vars.ts'
+import { resealProviderKeys } from '../areas/ai/governance/provider-keys.ts'
+import { resealSigningStates } from '../areas/credentials/api-keys/api-keys.ts'
+import { resealDeploymentVariables } from '../areas/deploy/deployments/variables.ts'
+import { resealVariables } from '../areas/tenancy/env-vars/env-vars.ts'
 
 export const keyCommands: readonly Command<Deps>[] = [
   {

@@ -6,7 +6,7 @@ export type RequestFilter = Omit<NonNullable<ListRequestsData['query']>, 'cursor
 
 /**
  * Whether a request that a stream brought belongs to the list of a filter: the stream has no filters of its own. By the rules of the API
- * (services/api/src/features/request-logs/filters.ts), which a test compares.
+ * (services/api/src/areas/observe/request-logs/filters.ts), which a test compares.
  */
 export function isOfFilter(filter: RequestFilter, log: RequestLog): boolean {
   const { request, response, deployment, deploymentFunction, deploymentAsset, storageBucket, storageObject } = log

@@ -1,7 +1,0 @@
-import type { Bucket } from '../storage/buckets.ts'
-
-/** The owner of a bucket and its objects: the application. */
-export const ownerOf = ({ applicationId }: Pick<Bucket, 'applicationId'>) => ({
-  ID: applicationId,
-  DisplayName: applicationId,
-})
