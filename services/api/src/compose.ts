@@ -177,6 +177,8 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
       logger,
       recordRequest: createRequestRecord(logger),
       sealer,
+      signer: (purpose) => createSigner(config.MASTER_KEYS, purpose),
+      notifications,
       keySet,
       tokens,
       requireLiveKey: (keyId) => requireLiveKey({ db, now }, keyId),

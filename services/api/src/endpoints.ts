@@ -27,10 +27,11 @@ import { stickySessionEndpoints } from './areas/edge/sticky-sessions/routes.ts'
 import { storageEndpoints } from './areas/storage/objects/routes.ts'
 import { uploadEndpoints } from './areas/storage/uploads/routes.ts'
 import { tokenEndpoints } from './areas/credentials/tokens/routes.ts'
+import type { Deps } from './deps.ts'
 import type { Endpoint } from './http/endpoint.ts'
 
 /** The whole API. Start here. */
-export const endpoints: readonly Endpoint[] = [
+export const endpoints: readonly Endpoint<Deps>[] = [
   ...organizationEndpoints,
   ...productEndpoints,
   ...quotaEndpoints,

@@ -1,9 +1,17 @@
 import type { HttpBindings } from '@hono/node-server'
 import { NotFound, OAuthError } from '@platform/errors/api-error'
 import { Hono } from 'hono'
-import type { Deps } from '../deps.ts'
-import type { Endpoint } from './endpoint.ts'
-import { throttleAddress, authenticate, DEADLINE_MS, exchange, type Exchange, type Reply } from './exchange.ts'
+import type { Core } from '../core.ts'
+import type { Endpoint, Operation } from './endpoint.ts'
+import {
+  authenticate,
+  DEADLINE_MS,
+  exchange,
+  type Exchange,
+  type HonoContext,
+  type Reply,
+  throttleAddress,
+} from './exchange.ts'
 import { pathOf } from './request-target.ts'
 
 const honoPath = (path: string): string => path.replaceAll(/\{(\w+)\}/g, ':$1')
@@ -23,14 +31,22 @@ async function answerUnknown(current: Exchange): Promise<Reply> {
   throw new NotFound('Resource')
 }
 
-/** Mounts the operations. Each has one composed handler; there is no middleware. */
-export function createApp(deps: Deps, endpoints: readonly Endpoint[]): Hono<{ Bindings: HttpBindings }> {
+/** An operation that has the deps it runs on. */
+export interface BoundEndpoint extends Operation {
+  readonly answer: (c: HonoContext) => Promise<Response>
+}
+
+/** Gives an operation the deps it runs on. */
+export function bindEndpoint<Deps extends Core>(deps: Deps, { run, ...operation }: Endpoint<Deps>): BoundEndpoint {
+  return { ...operation, answer: exchange(deps, operation.operation, run, operation.deadlineMs) }
+}
+
+/** Mounts the operations. Each has one composed handler; there is no middleware. core: of what is no operation. */
+export function createApp(core: Core, endpoints: readonly BoundEndpoint[]): Hono<{ Bindings: HttpBindings }> {
   const app = new Hono<{ Bindings: HttpBindings }>({
     getPath: (_, options) => pathOf(options?.env?.incoming.url),
   })
-  for (const { method, path, aliases, operation, run, deadlineMs } of endpoints) {
-    app.on(method, [path, ...aliases].map(honoPath), exchange(deps, operation, run, deadlineMs))
-  }
-  app.notFound(exchange(deps, 'unknown', answerUnknown, DEADLINE_MS))
+  for (const { method, path, aliases, answer } of endpoints) app.on(method, [path, ...aliases].map(honoPath), answer)
+  app.notFound(exchange(core, 'unknown', answerUnknown, DEADLINE_MS))
   return app
 }

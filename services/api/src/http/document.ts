@@ -1,7 +1,7 @@
 import { OpenAPIHono } from '@hono/zod-openapi'
 import { apiKeyScopes, type Scope, scopeCatalogue } from '@platform/auth/scopes'
 import { platformName } from '@platform/look/name'
-import type { Endpoint } from './endpoint.ts'
+import type { Operation } from './endpoint.ts'
 
 /** Changes whenever the API does (A §9). */
 const API_VERSION = '0.26.0'
@@ -84,7 +84,7 @@ function withoutBareNullable(_: string, value: unknown): unknown {
 }
 
 /** Builds the OpenAPI 3.0.3 document of the mounted operations (A §1, §9). */
-export function createDocument(endpoints: readonly Endpoint[], publicUrl: string, idpUrl: string): object {
+export function createDocument(endpoints: readonly Operation[], publicUrl: string, idpUrl: string): object {
   const registry = new OpenAPIHono()
   registry.openAPIRegistry.registerComponent('securitySchemes', 'bearer', {
     type: 'http',

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { createRoute, type RouteConfig, z } from '@hono/zod-openapi'
 import type { ApiScope } from '@platform/auth/scopes'
 import { Forbidden, NotFound } from '@platform/errors/api-error'
-import { type Actor, type Deps, type FunctionActor, grants, type UserActor } from '../deps.ts'
+import { type Actor, type Core, type FunctionActor, grants, type UserActor } from '../core.ts'
 import { answerWithEtag } from './conditional.ts'
 import { failureResponses, headersBelow } from './error-schemas.ts'
 import { authenticate, commonHeaders, DEADLINE_MS, type Exchange, type Reply, type Sent } from './exchange.ts'
@@ -13,14 +13,14 @@ import { sendContent } from './send-content.ts'
 import { parseInput, requireGivenOnce } from './validate.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-type Schema = z.ZodType | undefined
+export type Schema = z.ZodType | undefined
 type Out<S> = S extends z.ZodType ? z.output<S> : undefined
 /** Which kinds of actor may call an operation. */
 export type ActorKind = 'user' | 'function' | 'any'
 type ActorFor<A> = A extends 'user' ? UserActor : A extends 'function' ? FunctionActor : Actor
 
 /** The parsed input of `reach` and `handle`; no HTTP in it. */
-interface Call<A, P, Q, B, H> {
+interface Call<Deps, A, P, Q, B, H> {
   deps: Deps
   actor: ActorFor<A>
   params: { [name in keyof P]: string }
@@ -30,7 +30,8 @@ interface Call<A, P, Q, B, H> {
 }
 
 /** One operation of the API: its shape on the wire, who may call it, what it reaches, what it does. */
-interface Spec<
+export interface Spec<
+  Deps extends Core,
   A extends ActorKind,
   P extends Record<string, PathParam>,
   Q extends Schema,
@@ -63,7 +64,7 @@ interface Spec<
   /** Request headers that this operation reads, spelled as on the wire. */
   headers?: H
   /** Finds what the call acts on and decides whether this actor may use it. Throws NotFound or Forbidden (D17). */
-  reach: (call: Call<A, P, Q, B, H>) => Promise<T>
+  reach: (call: Call<Deps, A, P, Q, B, H>) => Promise<T>
   /** 201 marks a creation, which accepts an Idempotency-Key. */
   returns: readonly [200 | 201, R] | readonly [204]
   /** True if the answer holds a secret that is never shown again, so repeating a creation is refused (D79). */
@@ -72,14 +73,14 @@ interface Spec<
   fails?: readonly (400 | 404 | 409 | 402)[]
   /** Response headers that depend on the target. */
   headersFor?: (target: T) => Record<string, string>
-  handle: (call: Call<A, P, Q, B, H> & { target: T }) => Result<R> | Promise<Result<R>>
+  handle: (call: Call<Deps, A, P, Q, B, H> & { target: T }) => Result<R> | Promise<Result<R>>
 }
 type Result<R extends Schema> = R extends z.ZodType ? z.input<ReturnShape<R>> : void
 /** Handlers return the schema's decoded side: dates are Dates. */
 type ReturnShape<R extends z.ZodType> = z.ZodType<z.input<R>, z.output<R>>
 
-/** An operation, ready to be listed and mounted. */
-export interface Endpoint {
+/** An operation as the document lists it. */
+export interface Operation {
   readonly operation: string
   readonly method: Method
   /** As in the OpenAPI document: `/organizations/{id}`. */
@@ -93,7 +94,11 @@ export interface Endpoint {
   readonly isListed: boolean
   /** How long `run` may take; null if it has deadlines of its own. */
   readonly deadlineMs: number | null
-  run(exchange: Exchange): Promise<Reply | Sent>
+}
+
+/** An operation with what answers it, on the deps of its area. */
+export interface Endpoint<Deps extends Core> extends Operation {
+  readonly run: (exchange: Exchange<Deps>) => Promise<Reply | Sent>
 }
 
 const idempotencyKey = z.string().optional().openapi({
@@ -217,6 +222,7 @@ async function sendFile(
  * compile. The response is encoded by its schema: undeclared members are never sent.
  */
 export function endpoint<
+  Deps extends Core,
   const A extends ActorKind,
   T,
   P extends Record<string, PathParam> = Record<string, never>,
@@ -224,7 +230,7 @@ export function endpoint<
   B extends Schema = undefined,
   H extends Schema = undefined,
   R extends Schema = undefined,
->(spec: Spec<A, P, Q, B, H, R, T>): Endpoint {
+>(spec: Spec<Deps, A, P, Q, B, H, R, T>): Endpoint<Deps> {
   const [method, path] = spec.on.split(' ') as [Method, string]
   const scopes = [spec.scope].flat() as readonly ApiScope[]
   const params = Object.entries(spec.params ?? {})
@@ -294,7 +300,7 @@ export function endpoint<
         body: spec.body && parseInput(spec.body, await readJson(exchange.incoming, spec.bodyBytesMax), 'body'),
         query: spec.query && parseInput(spec.query, readQuery(spec.query, exchange), 'query'),
         headers: spec.headers && readHeaders(spec.headers, exchange.incoming),
-      } as Call<A, P, Q, B, H>
+      } as Call<Deps, A, P, Q, B, H>
       const key = isCreation ? readIdempotencyKey(exchange.incoming.headers['idempotency-key'] as string) : undefined
       const target = await spec.reach(call)
       const more = spec.headersFor?.(target) ?? {}
@@ -337,11 +343,8 @@ export function endpoint<
   }
 }
 
-/**
- * Declares an operation that needs no credential (A §5): the token endpoint and the documents below /.well-known and /docs.
- * `run` builds the whole answer and must call `throttleAddress` first.
- */
-export function openEndpoint(spec: {
+/** An operation that needs no credential. */
+export interface OpenSpec<Deps extends Core> {
   operation: string
   on: `${Method} /${string}`
   tag: string
@@ -353,8 +356,12 @@ export function openEndpoint(spec: {
   responses: RouteConfig['responses']
   /** Statuses beyond 429 and 500. */
   fails?: readonly number[]
-  run: (exchange: Exchange) => Promise<Reply>
-}): Endpoint {
+  /** Builds the whole answer, and must call `throttleAddress` first. */
+  run: (exchange: Exchange<Deps>) => Promise<Reply>
+}
+
+/** Declares an operation that needs no credential (A §5): the token endpoint and the documents below /.well-known and /docs. */
+export function openEndpoint<Deps extends Core>(spec: OpenSpec<Deps>): Endpoint<Deps> {
   const [method, path] = spec.on.split(' ') as [Method, string]
   const route = createRoute({
     method: method.toLowerCase() as Lowercase<Method>,

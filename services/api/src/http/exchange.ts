@@ -11,7 +11,7 @@ import { newIdAt } from '@platform/runtime/new-id'
 import { isPreflight, preflightHeaders } from '@platform/service/cors'
 import { readTrace, type Trace } from '@platform/service/trace'
 import type { Context } from 'hono'
-import type { Actor, Deps } from '../deps.ts'
+import type { Actor, Core } from '../core.ts'
 import { DEPLOYMENT_ADDRESS_HEADER, readDeploymentAddress } from './deployment-address.ts'
 import { dismiss } from './dismiss.ts'
 import { pathOf } from './request-target.ts'
@@ -33,8 +33,8 @@ export interface Sent {
   failure?: unknown
 }
 
-/** A request, whichever listener received it. */
-export interface Arrival {
+/** A request, whichever listener received it, with the deps of the area that answers it. */
+export interface Arrival<Deps extends Core = Core> {
   readonly deps: Deps
   readonly incoming: IncomingMessage
   /** The client's address (D56), uncut. Read at arrival: a destroyed request has no socket any more. */
@@ -51,7 +51,7 @@ export interface Arrival {
 }
 
 /** A request for one of the operations. */
-export interface Exchange extends Arrival {
+export interface Exchange<Deps extends Core = Core> extends Arrival<Deps> {
   readonly c: HonoContext
 }
 
@@ -92,7 +92,7 @@ export function header(incoming: IncomingMessage, name: string): string | undefi
 }
 
 /** The address of the client that sent a request (D56), uncut. */
-export const addressOf = ({ clientAddress }: Pick<Deps, 'clientAddress'>, incoming: IncomingMessage): string =>
+export const addressOf = ({ clientAddress }: Pick<Core, 'clientAddress'>, incoming: IncomingMessage): string =>
   clientAddress.exact(incoming.socket.remoteAddress, header(incoming, 'x-forwarded-for'))
 
 /**
@@ -106,7 +106,7 @@ function addressBudget({ deps, incoming, address, path, isS3 }: Arrival): { key:
   return { key: `address:${counted}`, max: hasBearer(incoming) ? ADDRESS_WITH_BEARER_MAX : ADDRESS_MAX }
 }
 
-function actorOf(deps: Deps, token: Awaited<ReturnType<Deps['tokens']['verify']>>): Actor {
+function actorOf(deps: Core, token: Awaited<ReturnType<Core['tokens']['verify']>>): Actor {
   const { clientId, scopes, subject } = token
   const tokenExpiresAt = new Date(token.expiresAt * 1_000)
   if (token.issuer === deps.publicUrl) {
@@ -279,13 +279,13 @@ export const commonHeaders = (arrival: Arrival): Record<string, string> => ({
  *
  * deadlineMs: null if the work has deadlines of its own.
  */
-export function exchange(
+export function exchange<Deps extends Core>(
   deps: Deps,
   operation: string,
-  work: (exchange: Exchange) => Promise<Reply | Sent>,
+  work: (exchange: Exchange<Deps>) => Promise<Reply | Sent>,
   deadlineMs: number | null,
 ): (c: HonoContext) => Promise<Response> {
-  const answer = async (current: Exchange): Promise<Reply | Sent> => (await preflight(current)) ?? work(current)
+  const answer = async (current: Exchange<Deps>): Promise<Reply | Sent> => (await preflight(current)) ?? work(current)
   return async (c) => {
     const startedAt = performance.now()
     const { incoming, outgoing } = c.env
@@ -293,7 +293,7 @@ export function exchange(
     const path = pathOf(incoming.url)
     const requestId = isAi(path) ? newIdAt(deps.now()) : requestIdOf(incoming)
     const address = addressOf(deps, incoming)
-    const current: Exchange = { deps, c, incoming, address, path, isS3: false, requestId, trace }
+    const current: Exchange<Deps> = { deps, c, incoming, address, path, isS3: false, requestId, trace }
     let failure: unknown
     let reply: Reply
     try {

@@ -3,7 +3,7 @@ import { Conflict, ValidationFailed } from '@platform/errors/api-error'
 import type { Db } from '@platform/runtime/database'
 import { discardBefore } from '@platform/runtime/discard-rows'
 import { and, eq, gt, sql } from 'drizzle-orm'
-import type { Actor, Deps } from '../deps.ts'
+import type { Actor, Core } from '../core.ts'
 import { idempotentRequests } from './idempotency-table.ts'
 
 const KEPT_MS = 86_400_000
@@ -47,7 +47,7 @@ const isOf = (callerId: string, operation: string, key: string) =>
  * while the first is under way or if its answer was not kept.
  */
 export async function createOnce(
-  { db, now, sealer }: Pick<Deps, 'db' | 'now' | 'sealer'>,
+  { db, now, sealer }: Pick<Core, 'db' | 'now' | 'sealer'>,
   { actor, operation, key, asked, isAnswerKept }: IdempotentRequest,
   create: (db: Db) => Promise<string>,
 ): Promise<{ answer: string; isRepeat: boolean }> {
@@ -95,7 +95,7 @@ export async function createOnce(
 
 /** Forgets a creation that failed after its answer was stored, so that its repeat is a new attempt. */
 export async function forgetOnce(
-  { db }: Pick<Deps, 'db'>,
+  { db }: Pick<Core, 'db'>,
   { actor, operation, key }: Pick<IdempotentRequest, 'actor' | 'operation' | 'key'>,
 ): Promise<void> {
   await db.delete(idempotentRequests).where(isOf(callerOf(actor), operation, key))
@@ -114,6 +114,6 @@ function askedOtherwise(): ValidationFailed {
 }
 
 /** Deletes keys that are older than a day. */
-export async function discardIdempotentRequests({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
+export async function discardIdempotentRequests({ db, now }: Pick<Core, 'db' | 'now'>): Promise<void> {
   await discardBefore(db, idempotentRequests.createdAt, new Date(now().getTime() - KEPT_MS))
 }

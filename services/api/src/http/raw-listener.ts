@@ -4,7 +4,7 @@ import { renderError } from '@platform/errors/render-error'
 import { anyOriginHeaders } from '@platform/service/cors'
 import { inviteBody } from '@platform/service/http-server'
 import { readTrace } from '@platform/service/trace'
-import type { Deps } from '../deps.ts'
+import type { Core } from '../core.ts'
 import { dismiss } from './dismiss.ts'
 import {
   addressOf,
@@ -24,7 +24,7 @@ const WATCH_MS = 30_000
 const WATCHED_BYTES_MIN = 16_384
 
 /** A request to a raw listener: path and bytes exactly as received, since signatures cover them. */
-export interface RawExchange extends Arrival {
+export interface RawExchange<Deps extends Core = Core> extends Arrival<Deps> {
   readonly outgoing: ServerResponse
   /** Path and query as received. */
   readonly url: string
@@ -34,7 +34,7 @@ export interface RawExchange extends Arrival {
   isWorking: boolean
 }
 
-interface RawListenerOptions {
+interface RawListenerOptions<Deps extends Core> {
   /** The operation's name until a more specific one is known. */
   name: string
   /** True for S3. */
@@ -52,9 +52,9 @@ interface RawListenerOptions {
   /** A client that neither sends nor receives within this interval is disconnected; 30 s by default. */
   watchMs?: number
   /** Answers a preflight instead of `allow`; if it returns undefined, `allow` applies. The request has been counted already. */
-  preflight?(exchange: RawExchange): Promise<Omit<Reply, 'body'> | undefined>
+  preflight?: (exchange: RawExchange<Deps>) => Promise<Omit<Reply, 'body'> | undefined>
   /** Answers the request, or throws. */
-  handle(exchange: RawExchange): Promise<void>
+  handle: (exchange: RawExchange<Deps>) => Promise<void>
 }
 
 /**
@@ -86,7 +86,7 @@ function watch(exchange: RawExchange, everyMs: number): NodeJS.Timeout {
  * Wraps a raw handler into a whole exchange: request id, CORS, errors in the format of its path, log and metrics. There is no
  * overall deadline, only one for silence.
  */
-export function createRawListener(
+export function createRawListener<Deps extends Core>(
   deps: Deps,
   {
     name,
@@ -98,14 +98,14 @@ export function createRawListener(
     watchMs = WATCH_MS,
     preflight: decide,
     handle,
-  }: RawListenerOptions,
+  }: RawListenerOptions<Deps>,
 ): RequestListener {
   const constant = Object.entries(headers)
   async function run(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const startedAt = performance.now()
     const url = incoming.url ?? '/'
     const requestId = requestIdOf(incoming)
-    const exchange: RawExchange = {
+    const exchange: RawExchange<Deps> = {
       deps,
       incoming,
       address: addressOf(deps, incoming),

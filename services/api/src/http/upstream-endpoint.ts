@@ -1,6 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import type { ApiScope } from '@platform/auth/scopes'
-import type { Actor } from '../deps.ts'
+import type { Actor, Core } from '../core.ts'
 import { admit, type Endpoint, type Method, readParams } from './endpoint.ts'
 import { failureResponses, headersBelow } from './error-schemas.ts'
 import type { Exchange, Reply, Sent } from './exchange.ts'
@@ -10,7 +10,7 @@ import type { PathParam } from './fields.ts'
 type Content = Readonly<Record<string, { schema: z.ZodType; example?: unknown }>>
 
 /** An operation whose answer comes from elsewhere, byte for byte. */
-interface UpstreamSpec<P extends Record<string, PathParam>> {
+export interface UpstreamSpec<Deps extends Core, P extends Record<string, PathParam>> {
   operation: string
   on: `${Method} /${string}`
   spec: string
@@ -26,16 +26,20 @@ interface UpstreamSpec<P extends Record<string, PathParam>> {
   /** Statuses beyond 401, 403, 429, 500, 503 and, with a body, 408. */
   fails: readonly (400 | 404 | 409 | 413 | 422)[]
   /** Reads the request and answers it, either on the raw response or by returning a reply. */
-  answer: (call: { exchange: Exchange; actor: Actor; params: { [name in keyof P]: string } }) => Promise<Reply | Sent>
+  answer: (call: {
+    exchange: Exchange<Deps>
+    actor: Actor
+    params: { [name in keyof P]: string }
+  }) => Promise<Reply | Sent>
 }
 
 /**
  * Declares an operation whose request and answer pass through. It is documented and guarded like `endpoint`, in the same order,
  * but has deadlines of its own. `scope` is required, so an operation without a guard does not compile.
  */
-export function upstreamEndpoint<P extends Record<string, PathParam> = Record<string, never>>(
-  spec: UpstreamSpec<P>,
-): Endpoint {
+export function upstreamEndpoint<Deps extends Core, P extends Record<string, PathParam> = Record<string, never>>(
+  spec: UpstreamSpec<Deps, P>,
+): Endpoint<Deps> {
   const [method, path] = spec.on.split(' ') as [Method, string]
   const params = Object.entries(spec.params ?? {})
   const { status, content, headers } = spec.returns

@@ -11,7 +11,7 @@ import { isS3Host } from '../areas/storage/s3/addressing.ts'
 import { createS3Listener } from '../areas/storage/s3/server.ts'
 import { createPartServer } from '../areas/deploy/deployments/receive-part.ts'
 import { createTusServer } from '../areas/storage/tus/server.ts'
-import { createApp } from '../http/app.ts'
+import { bindEndpoint, createApp } from '../http/app.ts'
 import { originForm } from '../http/request-target.ts'
 
 /** The methods that some path of the API has, and those that S3 has. */
@@ -41,7 +41,10 @@ export async function startApi(
   deps: Deps,
   address: { host: string; port: number; s3Port: number },
 ): Promise<Part & { s3Port: number }> {
-  const app = createApp(deps, endpoints)
+  const app = createApp(
+    deps,
+    endpoints.map((endpoint) => bindEndpoint(deps, endpoint)),
+  )
   const unreadable = unreadableRequest(deps.logger, METHODS, ({ message }) => jsonBody({ error: message }))
   const handle = getRequestListener(app.fetch, { errorHandler: unreadable.errorHandler })
   const rawListeners: readonly [prefix: string, RequestListener][] = [

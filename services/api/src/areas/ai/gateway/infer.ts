@@ -1,4 +1,5 @@
-import type { Actor } from '../../../deps.ts'
+import type { Deps } from '../../../deps.ts'
+import type { Actor } from '../../../core.ts'
 import { commonHeaders, type Exchange, type Reply, type Sent } from '../../../http/exchange.ts'
 import type { Call } from './call.ts'
 import { type EventStream, openEventStream } from './event-stream.ts'
@@ -84,7 +85,7 @@ async function serve(admitted: Admitted, served: Served): Promise<Sent> {
 
 /** Answers one inference call: finds a route, and relays the answer (docs/ai.md). */
 export function infer(
-  on: { exchange: Exchange; actor: Actor },
+  on: { exchange: Exchange<Deps>; actor: Actor },
   operation: InferenceRequest['operation'],
   read: ReadRequest,
 ): Promise<Sent | Reply> {

@@ -1,6 +1,7 @@
 import { NotFound } from '@platform/errors/api-error'
 import { and, eq } from 'drizzle-orm'
-import type { Actor, Deps } from '../../../deps.ts'
+import type { Actor } from '../../../core.ts'
+import type { Deps } from '../../../deps.ts'
 import { reachApplication } from '../../tenancy/applications/reach.ts'
 import { applications } from '../../tenancy/applications/table.ts'
 import { reachMembership, reachOrganization } from '../../tenancy/organizations/reach.ts'

@@ -1,4 +1,5 @@
-import type { Actor, Deps } from '../../../deps.ts'
+import type { Actor } from '../../../core.ts'
+import type { Deps } from '../../../deps.ts'
 
 /**
  * Throws once a stream may no longer be followed (D86). `reach` decides whether the actor still reaches the resource. A token

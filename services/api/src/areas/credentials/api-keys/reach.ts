@@ -1,6 +1,7 @@
 import { InvalidToken, NotFound } from '@platform/errors/api-error'
 import { and, eq, gt, isNull, or } from 'drizzle-orm'
-import type { Deps, UserActor } from '../../../deps.ts'
+import type { UserActor } from '../../../core.ts'
+import type { Deps } from '../../../deps.ts'
 import { applications } from '../../tenancy/applications/table.ts'
 import { requireRole, type Need } from '../../tenancy/organizations/reach.ts'
 import { members } from '../../tenancy/organizations/table.ts'

@@ -2,7 +2,7 @@ import { z } from '@hono/zod-openapi'
 import { apiKeyScopes, apiScopes } from '@platform/auth/scopes'
 import { platformName } from '@platform/look/name'
 import type { Deps } from '../../../deps.ts'
-import { openEndpoint } from '../../../http/endpoint.ts'
+import { openEndpoint } from '../../../deps.ts'
 import { throttleAddress } from '../../../http/exchange.ts'
 
 const CACHED = 'public, max-age=300, stale-while-revalidate=600'

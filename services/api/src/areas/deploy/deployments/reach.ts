@@ -1,7 +1,8 @@
 import { NotFound } from '@platform/errors/api-error'
 import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { and, eq, getTableColumns, type SQL, sql } from 'drizzle-orm'
-import type { Actor, Deps } from '../../../deps.ts'
+import type { Actor } from '../../../core.ts'
+import type { Deps } from '../../../deps.ts'
 import {
   type Application,
   findNamedEnvironment,

@@ -33,7 +33,7 @@ function requireOpen({ status }: Pick<typeof deployments.$inferSelect, 'status'>
  *
  * Throws Forbidden, NotFound, Conflict, and PayloadTooLarge if all parts together exceed the plan's archive size.
  */
-async function receivePart(exchange: RawExchange): Promise<void> {
+async function receivePart(exchange: RawExchange<Deps>): Promise<void> {
   const { deps, incoming, outgoing, url } = exchange
   await throttleAddress(exchange)
   if (incoming.method !== 'PUT') throw new NotFound('Resource')

@@ -1,6 +1,7 @@
 import { NotFound } from '@platform/errors/api-error'
 import { and, eq } from 'drizzle-orm'
-import type { Actor, Deps } from '../../../deps.ts'
+import type { Actor } from '../../../core.ts'
+import type { Deps } from '../../../deps.ts'
 import { type Deployment, reachDeployment } from '../../deploy/deployments/reach.ts'
 import { deploymentCrons } from '../../deploy/deployments/table.ts'
 

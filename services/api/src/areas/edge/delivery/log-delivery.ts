@@ -1,3 +1,4 @@
+import type { Deps } from '../../../deps.ts'
 import type { RawExchange } from '../../../http/raw-listener.ts'
 import type { ServedBy } from '../../observe/request-logs/table.ts'
 import { hostOf } from './targets.ts'
@@ -12,7 +13,13 @@ export interface Delivered {
  * Starts observing a delivery; call it before anything is sent. Call the returned function with the owner of the request; once
  * the response is over, however it ends, the request is logged.
  */
-export function observeDelivery({ deps, incoming, outgoing, path, url }: RawExchange): (delivered: Delivered) => void {
+export function observeDelivery({
+  deps,
+  incoming,
+  outgoing,
+  path,
+  url,
+}: RawExchange<Deps>): (delivered: Delivered) => void {
   const startedAt = new Date()
   const sentBefore = incoming.socket.bytesWritten
   const write = (delivered: Delivered) => {

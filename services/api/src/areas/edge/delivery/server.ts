@@ -6,7 +6,7 @@ import { observeDelivery } from './log-delivery.ts'
 import { nothingHere, sendPage } from './site-page.ts'
 import { readTarget } from './targets.ts'
 
-async function handle(exchange: RawExchange): Promise<void> {
+async function handle(exchange: RawExchange<Deps>): Promise<void> {
   const target = readTarget(exchange.deps, exchange)
   switch (target.kind) {
     case 'object':

@@ -6,7 +6,7 @@ import { markSvg } from '@platform/look/mark'
 import { platformName } from '@platform/look/name'
 import { html, raw } from 'hono/html'
 import type { Deps } from '../../../deps.ts'
-import { openEndpoint } from '../../../http/endpoint.ts'
+import { openEndpoint } from '../../../deps.ts'
 import { throttleAddress, type Exchange, header, type Reply } from '../../../http/exchange.ts'
 import { renderFirstPage } from './first-page.ts'
 import { referenceAssets } from './reference-assets.ts'
@@ -67,7 +67,7 @@ async function describePage(deps: PageDeps): Promise<{ page: string; policy: str
   return { page: page.toString(), policy }
 }
 
-async function sendAsset(exchange: Exchange): Promise<Reply> {
+async function sendAsset(exchange: Exchange<Deps>): Promise<Reply> {
   await throttleAddress(exchange)
   const name = exchange.c.req.param('file')
   const { fonts, ...files } = await referenceAssets()

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { isLowerCaseUuid } from '@platform/runtime/is-uuid'
 import type { Deps } from '../../../deps.ts'
-import { endpoint } from '../../../http/endpoint.ts'
+import { endpoint } from '../../../deps.ts'
 import { id, instant, pathId, shown, text } from '../../../http/fields.ts'
 import { asWholeSet, cursorPage, cursorQuery, page } from '../../../http/pages.ts'
 import { slug } from '../../tenancy/organizations/labels.ts'

@@ -49,7 +49,7 @@ export const isS3Host = (names: Names, host: string): boolean =>
   (addressingOf(names, host)?.kind ?? 'prefix') !== 'prefix'
 
 /** The first value of a header set by a trusted proxy; undefined if there is none. */
-function forwarded({ deps, incoming }: RawExchange, name: string): string | undefined {
+function forwarded({ deps, incoming }: RawExchange<Deps>, name: string): string | undefined {
   const value = incoming.headers[name]
   if (typeof value !== 'string' || !deps.clientAddress.isTrusted(incoming.socket.remoteAddress)) return undefined
   return value.split(',', 1)[0]?.trim()
@@ -61,7 +61,7 @@ function forwarded({ deps, incoming }: RawExchange, name: string): string | unde
  * signature for an object of one bucket would be valid for an object of another. The two other kinds cannot be confused, since
  * no bucket can be named `s3`: the name is too short (D34).
  */
-export function signedHosts(exchange: RawExchange, addressing: Addressing): string[] {
+export function signedHosts(exchange: RawExchange<Deps>, addressing: Addressing): string[] {
   const { deps, incoming } = exchange
   const hosts = [incoming.headers.host ?? '', forwarded(exchange, 'x-forwarded-host') ?? '']
   if (addressing.kind === 'prefix') hosts.push(hostOf(deps.publicUrl))
@@ -76,7 +76,7 @@ export function signedHosts(exchange: RawExchange, addressing: Addressing): stri
  * The origin that a client used: the configured one for `/s3`; elsewhere its Host, or the host that a trusted proxy reports.
  * The scheme is that of PUBLIC_URL unless such a proxy reports another.
  */
-export function askedOrigin(exchange: RawExchange, addressing: Addressing): string {
+export function askedOrigin(exchange: RawExchange<Deps>, addressing: Addressing): string {
   const { publicUrl } = exchange.deps
   if (addressing.kind === 'prefix') return publicUrl
   const scheme = forwarded(exchange, 'x-forwarded-proto') ?? ''

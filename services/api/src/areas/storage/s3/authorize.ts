@@ -12,7 +12,8 @@ import {
 } from '@platform/s3-protocol/signature/verify'
 import type { RawTarget } from '@platform/s3-protocol/wire/raw-target'
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
-import { type ApplicationActor, type Deps, grants } from '../../../deps.ts'
+import { type ApplicationActor, grants } from '../../../core.ts'
+import { type Deps } from '../../../deps.ts'
 import type { RawExchange } from '../../../http/raw-listener.ts'
 import { throttleAddress, authenticate } from '../../../http/exchange.ts'
 import { keepLastUse } from '../../credentials/api-keys/last-use.ts'
@@ -60,7 +61,7 @@ interface Request {
  * Counts the request against its client address before anything else, so refused requests count too (D55). Requests with a
  * bearer token are counted by `authorize`, together with their key.
  */
-export const admit = async (exchange: RawExchange): Promise<void> => {
+export const admit = async (exchange: RawExchange<Deps>): Promise<void> => {
   if (!/^bearer /i.test(exchange.incoming.headers.authorization ?? '')) await throttleAddress(exchange)
 }
 
@@ -116,7 +117,11 @@ async function callerOf(deps: Deps, key: UsableKey): Promise<ApplicationActor> {
   return { kind: 'function', ...caller, deploymentId, environmentId }
 }
 
-async function authorizeSigned(exchange: RawExchange, request: Request, claim: SignatureClaim): Promise<Authorized> {
+async function authorizeSigned(
+  exchange: RawExchange<Deps>,
+  request: Request,
+  claim: SignatureClaim,
+): Promise<Authorized> {
   const { deps } = exchange
   const { target, headers } = request
   const signed = {
@@ -142,7 +147,7 @@ async function authorizeSigned(exchange: RawExchange, request: Request, claim: S
 }
 
 /** A key's token acts for its application as the key does, until it expires after 300 seconds (D44, A §3). */
-async function authorizeBearer(exchange: RawExchange, request: Request): Promise<Authorized> {
+async function authorizeBearer(exchange: RawExchange<Deps>, request: Request): Promise<Authorized> {
   const actor = await authenticate(exchange)
   if (actor.kind === 'user') throw s3Failure('AccessDenied', 'Only tokens of API keys and Functions are taken here')
   requireScope(actor.scopes, request.scope)
@@ -158,7 +163,7 @@ async function authorizeBearer(exchange: RawExchange, request: Request): Promise
  * the same error.
  */
 async function authorizeAnyone(
-  { deps }: RawExchange,
+  { deps }: RawExchange<Deps>,
   { target, isObjectAsked, isOpen, admitted }: Request,
 ): Promise<Authorized> {
   await admitted
@@ -175,7 +180,7 @@ async function authorizeAnyone(
  * Throws the errors of `readAuthClaim`, `checkTime`, `checkSignedHeaders` and `verifySignature`; InvalidAccessKeyId,
  * InvalidBucketName, AccessDenied; Throttled; for a bearer token InvalidToken.
  */
-export async function authorize(exchange: RawExchange, request: Request): Promise<Authorized> {
+export async function authorize(exchange: RawExchange<Deps>, request: Request): Promise<Authorized> {
   const claim = readAuthClaim(request.target, request.headers)
   switch (claim.kind) {
     case 'signature':
@@ -192,7 +197,7 @@ export async function authorize(exchange: RawExchange, request: Request): Promis
  * Throws AccessDenied, InvalidAccessKeyId, SignatureDoesNotMatch, NoSuchBucket.
  */
 export async function authorizeForm(
-  exchange: RawExchange,
+  exchange: RawExchange<Deps>,
   target: RawTarget,
   fields: ReadonlyMap<string, string>,
   policy: string,

@@ -1,6 +1,7 @@
 import type { StreamSeed } from '@platform/s3-protocol/signature/verify'
 import type { RawTarget } from '@platform/s3-protocol/wire/raw-target'
-import type { ApplicationActor, Deps } from '../../../deps.ts'
+import type { ApplicationActor } from '../../../core.ts'
+import type { Deps } from '../../../deps.ts'
 import type { RawExchange } from '../../../http/raw-listener.ts'
 import type { Content } from '../objects/read-object.ts'
 import type { FoundObject, NamedBucket } from './find-access.ts'
@@ -11,7 +12,7 @@ export type Caller = ApplicationActor | { kind: 'anonymous' }
 /** An authorized request. */
 export interface S3Call {
   deps: Deps
-  exchange: RawExchange
+  exchange: RawExchange<Deps>
   target: RawTarget
   /** Names in lower case, values as latin1; includes headers that a presigned URL carries in its query. */
   headers: ReadonlyMap<string, string>

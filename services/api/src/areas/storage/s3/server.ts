@@ -56,14 +56,14 @@ interface Read {
   found: { name: OperationName } | { refusal: S3Error }
 }
 
-function read({ deps, incoming, url }: RawExchange, place: Place): Read {
+function read({ deps, incoming, url }: RawExchange<Deps>, place: Place): Read {
   const target = readTarget(url, addressingAt(deps, place, incoming.headers.host ?? ''))
   const sent = readRawHeaders(incoming.rawHeaders)
   const headers = withHoistedHeaders(sent, target)
   return { target, sent, headers, found: tryReadOperation(incoming.method ?? '', target, headers) }
 }
 
-async function answer(exchange: RawExchange, place: Place, admitted: Promise<void>): Promise<S3Reply> {
+async function answer(exchange: RawExchange<Deps>, place: Place, admitted: Promise<void>): Promise<S3Reply> {
   const { deps } = exchange
   const { target, sent, headers, found } = read(exchange, place)
   const name = 'name' in found ? found.name : undefined
@@ -108,7 +108,7 @@ async function answer(exchange: RawExchange, place: Place, admitted: Promise<voi
  * Refuses an OPTIONS request that is no preflight, in AWS's words. Counted as preflights are. Throws BadRequest, and the errors of
  * `readTarget` for an invalid URL.
  */
-async function refuseOptions(exchange: RawExchange, place: Place): Promise<never> {
+async function refuseOptions(exchange: RawExchange<Deps>, place: Place): Promise<never> {
   await throttleAddress(exchange)
   read(exchange, place)
   if (exchange.incoming.headers.origin === undefined)
@@ -116,7 +116,7 @@ async function refuseOptions(exchange: RawExchange, place: Place): Promise<never
   throw s3Failure('BadRequest', 'Invalid Access-Control-Request-Method: null')
 }
 
-async function handle(exchange: RawExchange, place: Place): Promise<void> {
+async function handle(exchange: RawExchange<Deps>, place: Place): Promise<void> {
   const { outgoing, requestId } = exchange
   outgoing.setHeader('x-amz-request-id', requestId)
   if (exchange.incoming.method === 'OPTIONS') return refuseOptions(exchange, place)
@@ -144,7 +144,7 @@ const allow = { methods: 'GET, HEAD, PUT, POST, DELETE', headers: '*, Authorizat
 const PREFLIGHT_MAX_AGE_SECONDS = 7_200
 
 async function answerPreflight(
-  exchange: RawExchange,
+  exchange: RawExchange<Deps>,
   place: Place,
 ): Promise<{ status: number; headers: Record<string, string> } | undefined> {
   const answer = await decidePreflight(exchange, place)

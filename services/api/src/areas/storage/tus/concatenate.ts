@@ -1,5 +1,6 @@
 import { Forbidden } from '@platform/errors/api-error'
-import type { Actor, Deps } from '../../../deps.ts'
+import type { Actor } from '../../../core.ts'
+import type { Deps } from '../../../deps.ts'
 import type { RawExchange } from '../../../http/raw-listener.ts'
 import { openUpload } from '../objects/read-object.ts'
 import { concatenateUploads } from '../uploads/complete-upload.ts'
@@ -29,7 +30,7 @@ export const lengthOf = (parts: readonly Upload[]): number => parts.reduce((sum,
 /**
  * The digests of a concatenation that declared some: its bytes are read again, since the parts' digests do not determine them.
  */
-async function digestsOf(exchange: RawExchange, whole: Upload, parts: readonly Upload[]) {
+async function digestsOf(exchange: RawExchange<Deps>, whole: Upload, parts: readonly Upload[]) {
   if (!whole.checksumMd5 && !whole.checksumSha1 && !whole.checksumSha256) return undefined
   exchange.isWorking = true
   const hashes = await resumeHashes(null, whole.checksumSha1 !== null)
@@ -38,6 +39,6 @@ async function digestsOf(exchange: RawExchange, whole: Upload, parts: readonly U
 }
 
 /** Concatenates parts into an upload, MUST be in the order of the request. */
-export async function concatenate(exchange: RawExchange, whole: Upload, parts: readonly Upload[]): Promise<void> {
+export async function concatenate(exchange: RawExchange<Deps>, whole: Upload, parts: readonly Upload[]): Promise<void> {
   await concatenateUploads(exchange.deps, whole, parts, await digestsOf(exchange, whole, parts))
 }

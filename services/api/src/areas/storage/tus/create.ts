@@ -1,5 +1,6 @@
 import { Forbidden } from '@platform/errors/api-error'
-import { grants } from '../../../deps.ts'
+import type { Deps } from '../../../deps.ts'
+import { grants } from '../../../core.ts'
 import type { RawExchange } from '../../../http/raw-listener.ts'
 import { authenticate, header } from '../../../http/exchange.ts'
 import { completeEmptyUpload } from '../uploads/complete-upload.ts'
@@ -14,7 +15,7 @@ import { reachTarget } from './reach.ts'
 import { contentTypeIn, digestsIn, keyIn, readUploadMetadata } from './upload-metadata.ts'
 
 /** POST: creates an upload, with or without bytes, or concatenates partial ones. */
-export async function create(exchange: RawExchange): Promise<void> {
+export async function create(exchange: RawExchange<Deps>): Promise<void> {
   const { deps, incoming } = exchange
   const actor = await authenticate(exchange)
   if (!grants(actor.scopes, 'network:storage:write'))

@@ -1,6 +1,7 @@
 import { NotFound } from '@platform/errors/api-error'
 import { isUuid } from '@platform/runtime/is-uuid'
-import type { Actor, Deps } from '../../../deps.ts'
+import type { Actor } from '../../../core.ts'
+import type { Deps } from '../../../deps.ts'
 import { requireStorageWrite } from '../objects/stored-bytes.ts'
 import type { Bucket } from '../objects/buckets.ts'
 import { reachBucket } from '../objects/reach.ts'

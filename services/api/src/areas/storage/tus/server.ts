@@ -14,7 +14,7 @@ import { terminate } from './terminate.ts'
 interface Operation {
   /** For the log and the metrics. */
   name: string
-  run(exchange: RawExchange): Promise<void>
+  run(exchange: RawExchange<Deps>): Promise<void>
 }
 
 const onCollection: ReadonlyMap<string, Operation> = new Map([['POST', { name: 'createUpload', run: create }]])
@@ -24,7 +24,7 @@ const onUpload: ReadonlyMap<string, Operation> = new Map([
   ['DELETE', { name: 'terminateUpload', run: terminate }],
 ])
 
-async function handle(exchange: RawExchange): Promise<void> {
+async function handle(exchange: RawExchange<Deps>): Promise<void> {
   const { incoming, path } = exchange
   // MUST override the method, if present.
   const method = header(incoming, 'x-http-method-override') ?? incoming.method ?? ''

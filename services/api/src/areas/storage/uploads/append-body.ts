@@ -32,7 +32,7 @@ interface Body {
   requireChecksum(): void
 }
 
-function openBody(exchange: RawExchange, checksum: BodyChecksum | undefined): Body {
+function openBody(exchange: RawExchange<Deps>, checksum: BodyChecksum | undefined): Body {
   let isCutOff = false
   async function* bytes(): AsyncGenerator<Buffer> {
     try {
@@ -91,7 +91,7 @@ async function appendPiece(
  */
 async function hashesFor(
   deps: AppendDeps,
-  exchange: RawExchange,
+  exchange: RawExchange<Deps>,
   lease: Lease,
   upload: Upload,
 ): Promise<RunningHashes> {
@@ -126,7 +126,7 @@ interface AppendOptions {
  */
 export async function appendBody(
   deps: AppendDeps,
-  exchange: RawExchange,
+  exchange: RawExchange<Deps>,
   lease: Lease,
   upload: Upload,
   { declaredLength, checksum }: AppendOptions,

@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi'
-import { endpoint, eventStream } from '../../../http/endpoint.ts'
+import { endpoint } from '../../../deps.ts'
+import { eventStream } from '../../../http/endpoint.ts'
 import { id, instant, pathId, shown } from '../../../http/fields.ts'
 import { cursorPage, cursorQuery } from '../../../http/pages.ts'
 import { reachApplication } from '../applications/reach.ts'

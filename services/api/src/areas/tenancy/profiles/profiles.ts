@@ -7,6 +7,7 @@ import { type Trace, traceHeaders } from '@platform/service/trace'
 import { sql } from 'drizzle-orm'
 import { LRUCache } from 'lru-cache'
 import { z } from 'zod'
+import type { LearnProfile } from '../../../core.ts'
 import { profiles } from './table.ts'
 
 /** How long a profile counts as fresh: a changed name shows after this, with the user's next token. */
@@ -22,14 +23,6 @@ const text = z
   .refine((value) => !value.includes('\0'))
   .optional()
 const Userinfo = z.object({ sub: z.string(), email: text, given_name: text, family_name: text, picture: text })
-
-/** Called with each user token that is verified for the first time. Returns at once: the profile is fetched in the background. */
-export type LearnProfile = (
-  userId: string,
-  token: string,
-  scopes: ReadonlySet<string>,
-  trace: Trace | undefined,
-) => void
 
 interface LearnerOptions {
   db: Db

@@ -3,7 +3,8 @@ import { AiError } from '@platform/errors/ai-error'
 import { Conflict } from '@platform/errors/api-error'
 import { newIdAt } from '@platform/runtime/new-id'
 import { eq } from 'drizzle-orm'
-import type { Actor, Deps } from '../../../../deps.ts'
+import type { Actor } from '../../../../core.ts'
+import type { Deps } from '../../../../deps.ts'
 import type { Exchange, Reply, Sent } from '../../../../http/exchange.ts'
 import { createOnce, forgetOnce, readIdempotencyKey } from '../../../../http/idempotency.ts'
 import type { KeyedRoute } from '../providers/choose-routes.ts'
@@ -119,7 +120,7 @@ async function requireStarted({ db }: Deps, id: string): Promise<void> {
 }
 
 /** Starts a video: 202 with a job, which the worker polls. Under an Idempotency-Key it is started once. */
-export function createVideo(on: { exchange: Exchange; actor: Actor }): Promise<Sent | Reply> {
+export function createVideo(on: { exchange: Exchange<Deps>; actor: Actor }): Promise<Sent | Reply> {
   const { exchange, actor } = on
   const { deps } = exchange
   return withCall(on, 'videos', readVideo, async (admitted) => {

@@ -1,4 +1,5 @@
-import type { Actor } from '../../../../deps.ts'
+import type { Deps } from '../../../../deps.ts'
+import type { Actor } from '../../../../core.ts'
 import { readHeaders } from '../../../../http/endpoint.ts'
 import { commonHeaders, type Exchange, type Reply, type Sent } from '../../../../http/exchange.ts'
 import { RefusedAddress, UnreachableOrigin } from '@platform/guarded-fetch/guarded-fetch'
@@ -24,7 +25,7 @@ const one = (value: string | string[] | undefined): string => (Array.isArray(val
  * public addresses only.
  */
 async function askForContent(
-  { deps }: Exchange,
+  { deps }: Exchange<Deps>,
   job: VideoJob,
   provider: Provider,
   key: string,
@@ -50,7 +51,7 @@ async function askForContent(
 
 /** Sends the bytes of a video. Throws NotFound for somebody else's job, AiError if there is no video. */
 export async function sendVideoContent(
-  { exchange, actor }: { exchange: Exchange; actor: Actor },
+  { exchange, actor }: { exchange: Exchange<Deps>; actor: Actor },
   id: string,
 ): Promise<Sent | Reply> {
   const { deps, c } = exchange

@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import type { Deps } from '../../../../deps.ts'
-import { endpoint } from '../../../../http/endpoint.ts'
+import { endpoint } from '../../../../deps.ts'
 import { id, instant, pathId, text } from '../../../../http/fields.ts'
 import { reachOrganization } from '../../../tenancy/organizations/reach.ts'
 import { reachReadable } from '../reach.ts'
