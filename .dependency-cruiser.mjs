@@ -100,7 +100,7 @@ export default {
       to: {
         path: [
           '^services/[^/]+/src/(drivers|roles|commands)/',
-          '^services/[^/]+/src/(config|compose|run|main|cli|endpoints)\\.ts$',
+          '^services/[^/]+/src/(config|compose|run|main|cli|commands|endpoints|schema)\\.ts$',
         ],
       },
     },
@@ -145,10 +145,17 @@ export default {
       to: { path: '^services/idp/src/features/', pathNot: [rules, protocol] },
     },
     {
+      name: 'list-of-area-is-imported',
+      comment: 'By the list of nine areas, and by what opens the area.',
+      severity: 'error',
+      from: { pathNot: [`${areas}[^/]+/area\\.ts$`, '^services/api/src/(endpoints|schema|commands|compose)\\.ts$'] },
+      to: { path: `${areas}[^/]+/(endpoints|tables|commands)\\.ts$` },
+    },
+    {
       name: 'routes-are-imported',
       comment: 'Only the list of endpoints does so: what two features share has a file of its own.',
       severity: 'error',
-      from: { pathNot: '/src/endpoints\\.ts$' },
+      from: { pathNot: ['^services/idp/src/endpoints\\.ts$', `${areas}[^/]+/endpoints\\.ts$`] },
       to: {
         path: [
           '/src/features/[^/]+/routes\\.ts$',

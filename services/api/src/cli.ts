@@ -3,5 +3,5 @@ import { skipPackageLookups } from '@platform/service/skip-package-lookups'
 // Imported after the hook is installed: a static import would load it before.
 skipPackageLookups(['drizzle-orm', 'hono'])
 const { runProcess } = await import('@platform/service/run-process')
-const { runCommandLine } = await import('./commands/run.ts')
+const { runCommandLine } = await import('./commands.ts')
 await runProcess(runCommandLine)

@@ -6,7 +6,7 @@ import { serviceEnvironment } from '@platform/testing/service-process'
 import { callProgram } from '@platform/testkit/call-program'
 import postgres from 'postgres'
 import { expect, test } from 'vitest'
-import { runCommandLine } from '../src/commands/run.ts'
+import { runCommandLine } from '../src/commands.ts'
 
 /** The command line of a service with a database of its own. */
 async function newCli() {

@@ -29,9 +29,6 @@ export const getProduct = /* @__PURE__ */ operation<t.GetProductData, t.GetProdu
 /** Check product entitlement. */
 export const getEntitlement = /* @__PURE__ */ operation<t.GetEntitlementData, t.GetEntitlementResponse>('GET', '/organizations/{id}/products/{product}/entitlement', repeat)
 
-/** List quotas and usage. */
-export const listQuotas = /* @__PURE__ */ operation<t.ListQuotasData, t.ListQuotasResponse>('GET', '/organizations/{id}/quotas', repeat, '', 'whole')
-
 /** List applications. */
 export const listApplications = /* @__PURE__ */ operation<t.ListApplicationsData, t.ListApplicationsResponse>('GET', '/applications', repeat, 'from limit organizationId', 'from')
 
@@ -40,72 +37,6 @@ export const createApplication = /* @__PURE__ */ operation<t.CreateApplicationDa
 
 /** List environments. */
 export const listEnvironments = /* @__PURE__ */ operation<t.ListEnvironmentsData, t.ListEnvironmentsResponse>('GET', '/applications/{id}/environments', repeat, '', 'whole')
-
-/** Get the overview. */
-export const getOverview = /* @__PURE__ */ operation<t.GetOverviewData, t.GetOverviewResponse>('GET', '/organizations/{id}/overview', repeat, 'cursor limit', 'cursor')
-
-/** List deployments. */
-export const listDeployments = /* @__PURE__ */ operation<t.ListDeploymentsData, t.ListDeploymentsResponse>('GET', '/deployments', repeat, 'from limit organizationId applicationId environment environmentId status', 'from')
-
-/** Create a deployment. */
-export const createDeployment = /* @__PURE__ */ operation<t.CreateDeploymentData, t.CreateDeploymentResponse>('POST', '/deployments', create)
-
-/** Get a deployment. */
-export const getDeployment = /* @__PURE__ */ operation<t.GetDeploymentData, t.GetDeploymentResponse>('GET', '/deployments/{id}', repeat)
-
-/** Start an upload. */
-export const startUpload = /* @__PURE__ */ operation<t.StartUploadData, t.StartUploadResponse>('POST', '/deployments/{id}/upload/start', repeat)
-
-/** Create a part upload URL. */
-export const createPartUrl = /* @__PURE__ */ operation<t.CreatePartUrlData, t.CreatePartUrlResponse>('POST', '/deployments/{id}/upload/part', repeat)
-
-/** Complete an upload. */
-export const completeUpload = /* @__PURE__ */ operation<t.CompleteUploadData, t.CompleteUploadResponse>('POST', '/deployments/{id}/upload/complete', repeat)
-
-/** Promote a deployment. */
-export const promoteDeployment = /* @__PURE__ */ operation<t.PromoteDeploymentData, t.PromoteDeploymentResponse>('POST', '/deployments/{id}/promote', repeat)
-
-/** Cancel a deployment. */
-export const cancelDeployment = /* @__PURE__ */ operation<t.CancelDeploymentData, t.CancelDeploymentResponse>('POST', '/deployments/{id}/cancel', once)
-
-/** List build log lines. */
-export const listBuildLogs = /* @__PURE__ */ operation<t.ListBuildLogsData, t.ListBuildLogsResponse>('GET', '/deployments/{id}/logs', repeat, 'offset limit createdAt[gt]', 'offset')
-
-/** Stream the build log. */
-export const streamBuildLog = /* @__PURE__ */ operation<t.StreamBuildLogData, t.StreamBuildLogResponse>('GET', '/deployments/{id}/logs/stream', repeat)
-
-/** List deployed files. */
-export const listDeploymentFiles = /* @__PURE__ */ operation<t.ListDeploymentFilesData, t.ListDeploymentFilesResponse>('GET', '/deployments/{id}/files', repeat, 'cursor limit', 'cursor')
-
-/** List Functions. */
-export const listDeploymentFunctions = /* @__PURE__ */ operation<t.ListDeploymentFunctionsData, t.ListDeploymentFunctionsResponse>('GET', '/deployments/{id}/functions', repeat, 'cursor limit', 'cursor')
-
-/** List cron jobs. */
-export const listCrons = /* @__PURE__ */ operation<t.ListCronsData, t.ListCronsResponse>('GET', '/deployments/{id}/crons', repeat, '', 'whole')
-
-/** List cron job runs. */
-export const listCronRuns = /* @__PURE__ */ operation<t.ListCronRunsData, t.ListCronRunsResponse>('GET', '/deployments/{id}/crons/{cronId}/runs', repeat, 'from limit', 'from')
-
-/** Run a cron job. */
-export const runCron = /* @__PURE__ */ operation<t.RunCronData, t.RunCronResponse>('POST', '/deployments/{id}/crons/{cronId}/run', once)
-
-/** Get the image cache. */
-export const inspectImageCache = /* @__PURE__ */ operation<t.InspectImageCacheData, t.InspectImageCacheResponse>('GET', '/deployments/{id}/image-cache', repeat, 'source')
-
-/** Purge the image cache. */
-export const purgeImageCache = /* @__PURE__ */ operation<t.PurgeImageCacheData, t.PurgeImageCacheResponse>('DELETE', '/deployments/{id}/image-cache', repeat, 'source')
-
-/** List hostnames. */
-export const listHostnames = /* @__PURE__ */ operation<t.ListHostnamesData, t.ListHostnamesResponse>('GET', '/applications/{id}/hostnames', repeat, '', 'whole')
-
-/** List deployment hostnames. */
-export const listDeploymentHostnames = /* @__PURE__ */ operation<t.ListDeploymentHostnamesData, t.ListDeploymentHostnamesResponse>('GET', '/deployments/{id}/hostnames', repeat, '', 'whole')
-
-/** Check label availability. */
-export const getHostnameAvailability = /* @__PURE__ */ operation<t.GetHostnameAvailabilityData, t.GetHostnameAvailabilityResponse>('GET', '/applications/{id}/hostname/availability', repeat, 'label')
-
-/** Set the production hostname. */
-export const setHostname = /* @__PURE__ */ operation<t.SetHostnameData, t.SetHostnameResponse>('PUT', '/applications/{id}/hostname', repeat)
 
 /** List organization variables. */
 export const listOrganizationVariables = /* @__PURE__ */ operation<t.ListOrganizationVariablesData, t.ListOrganizationVariablesResponse>('GET', '/organizations/{id}/env-vars', repeat, '', 'whole')
@@ -134,6 +65,12 @@ export const updateApplicationVariable = /* @__PURE__ */ operation<t.UpdateAppli
 /** Delete an application variable. */
 export const deleteApplicationVariable = /* @__PURE__ */ operation<t.DeleteApplicationVariableData, t.DeleteApplicationVariableResponse>('DELETE', '/applications/{id}/env-vars/{varId}', remove)
 
+/** List activity. */
+export const listActivity = /* @__PURE__ */ operation<t.ListActivityData, t.ListActivityResponse>('GET', '/applications/{id}/activity', repeat, 'cursor limit type', 'cursor')
+
+/** Stream activity. */
+export const streamActivity = /* @__PURE__ */ operation<t.StreamActivityData, t.StreamActivityResponse>('GET', '/applications/{id}/activity/stream', repeat)
+
 /** List API keys. */
 export const listApiKeys = /* @__PURE__ */ operation<t.ListApiKeysData, t.ListApiKeysResponse>('GET', '/api-keys', repeat, 'applicationId', 'whole')
 
@@ -143,56 +80,14 @@ export const createApiKey = /* @__PURE__ */ tellingLostSecret(/* @__PURE__ */ op
 /** Revoke an API key. */
 export const deleteApiKey = /* @__PURE__ */ operation<t.DeleteApiKeyData, t.DeleteApiKeyResponse>('DELETE', '/api-keys/{apiKeyId}', remove)
 
-/** List buckets. */
-export const listBuckets = /* @__PURE__ */ operation<t.ListBucketsData, t.ListBucketsResponse>('GET', '/applications/{applicationId}/environments/{environment}/storage/buckets', repeat, '', 'whole')
+/** Get the signing keys. */
+export const getJwks = /* @__PURE__ */ operation<t.GetJwksData, t.GetJwksResponse>('GET', '/.well-known/jwks.json', repeat)
 
-/** Create a bucket. */
-export const createBucket = /* @__PURE__ */ operation<t.CreateBucketData, t.CreateBucketResponse>('POST', '/applications/{applicationId}/environments/{environment}/storage/buckets', create)
+/** Get authorization server metadata. */
+export const getAuthorizationServer = /* @__PURE__ */ operation<t.GetAuthorizationServerData, t.GetAuthorizationServerResponse>('GET', '/.well-known/oauth-authorization-server', repeat)
 
-/** Get a bucket. */
-export const getBucket = /* @__PURE__ */ operation<t.GetBucketData, t.GetBucketResponse>('GET', '/applications/{applicationId}/environments/{environment}/buckets/{bucket}', repeat)
-
-/** Delete a bucket. */
-export const deleteBucket = /* @__PURE__ */ operation<t.DeleteBucketData, t.DeleteBucketResponse>('DELETE', '/applications/{applicationId}/environments/{environment}/buckets/{bucket}', remove, 'force')
-
-/** List objects. */
-export const listObjects = /* @__PURE__ */ operation<t.ListObjectsData, t.ListObjectsResponse>('GET', '/applications/{applicationId}/environments/{environment}/buckets/{bucket}/objects', repeat, 'cursor limit prefix delimiter', 'cursor')
-
-/** Move objects to the trash. */
-export const trashObjects = /* @__PURE__ */ operation<t.TrashObjectsData, t.TrashObjectsResponse>('DELETE', '/applications/{applicationId}/environments/{environment}/buckets/{bucket}/objects', repeat, 'prefix')
-
-/** Get an object. */
-export const getObject = /* @__PURE__ */ operation<t.GetObjectData, t.GetObjectResponse>('GET', '/applications/{applicationId}/environments/{environment}/objects/{objectId}', repeat)
-
-/** Move an object to the trash. */
-export const trashObject = /* @__PURE__ */ operation<t.TrashObjectData, t.TrashObjectResponse>('DELETE', '/applications/{applicationId}/environments/{environment}/objects/{objectId}', remove)
-
-/** Get an access URL. */
-export const getObjectAccessUrl = /* @__PURE__ */ operation<t.GetObjectAccessUrlData, t.GetObjectAccessUrlResponse>('GET', '/applications/{applicationId}/environments/{environment}/objects/{objectId}/access-url', repeat, 'expiresInSeconds')
-
-/** List the trash. */
-export const listTrash = /* @__PURE__ */ operation<t.ListTrashData, t.ListTrashResponse>('GET', '/applications/{applicationId}/environments/{environment}/buckets/{bucket}/trash', repeat, 'cursor limit', 'cursor')
-
-/** Empty the trash. */
-export const emptyTrash = /* @__PURE__ */ operation<t.EmptyTrashData, t.EmptyTrashResponse>('DELETE', '/applications/{applicationId}/environments/{environment}/buckets/{bucket}/trash', repeat)
-
-/** Restore an object. */
-export const restoreObject = /* @__PURE__ */ operation<t.RestoreObjectData, t.RestoreObjectResponse>('POST', '/applications/{applicationId}/environments/{environment}/trash/{objectId}/restore', once)
-
-/** Restore objects. */
-export const restoreObjects = /* @__PURE__ */ operation<t.RestoreObjectsData, t.RestoreObjectsResponse>('POST', '/applications/{applicationId}/environments/{environment}/buckets/{bucket}/trash/restore', once)
-
-/** Purge an object. */
-export const purgeObject = /* @__PURE__ */ operation<t.PurgeObjectData, t.PurgeObjectResponse>('DELETE', '/applications/{applicationId}/environments/{environment}/trash/{objectId}', remove)
-
-/** List upload sessions. */
-export const listUploadSessions = /* @__PURE__ */ operation<t.ListUploadSessionsData, t.ListUploadSessionsResponse>('GET', '/applications/{applicationId}/environments/{environment}/buckets/{bucket}/uploads', repeat, '', 'whole')
-
-/** Create an upload session. */
-export const createUploadSession = /* @__PURE__ */ operation<t.CreateUploadSessionData, t.CreateUploadSessionResponse>('POST', '/applications/{applicationId}/environments/{environment}/buckets/{bucket}/uploads', create)
-
-/** Get an upload session. */
-export const getUploadSession = /* @__PURE__ */ operation<t.GetUploadSessionData, t.GetUploadSessionResponse>('GET', '/applications/{applicationId}/environments/{environment}/buckets/{bucket}/uploads/{sessionId}', repeat)
+/** Get protected resource metadata. */
+export const getProtectedResource = /* @__PURE__ */ operation<t.GetProtectedResourceData, t.GetProtectedResourceResponse>('GET', '/.well-known/oauth-protected-resource', repeat)
 
 /** Create a chat completion. */
 export const createChatCompletion = /* @__PURE__ */ operation<t.CreateChatCompletionData, t.CreateChatCompletionResponse>('POST', '/ai/v1/chat/completions', infer, '', undefined, placed)
@@ -257,8 +152,101 @@ export const listAiUsageRequests = /* @__PURE__ */ operation<t.ListAiUsageReques
 /** Export AI requests. */
 export const exportAiUsage = /* @__PURE__ */ operation<t.ExportAiUsageData, t.ExportAiUsageResponse>('GET', '/organizations/{id}/ai-gateway/usage/export', repeat, 'from to applicationId model provider status requestId authenticatedUserId callerEndUserId')
 
-/** Create a sticky URL. */
-export const createStickyUrl = /* @__PURE__ */ operation<t.CreateStickyUrlData, t.CreateStickyUrlResponse>('POST', '/sticky-sessions/urls', once)
+/** List buckets. */
+export const listBuckets = /* @__PURE__ */ operation<t.ListBucketsData, t.ListBucketsResponse>('GET', '/applications/{applicationId}/environments/{environment}/storage/buckets', repeat, '', 'whole')
+
+/** Create a bucket. */
+export const createBucket = /* @__PURE__ */ operation<t.CreateBucketData, t.CreateBucketResponse>('POST', '/applications/{applicationId}/environments/{environment}/storage/buckets', create)
+
+/** Get a bucket. */
+export const getBucket = /* @__PURE__ */ operation<t.GetBucketData, t.GetBucketResponse>('GET', '/applications/{applicationId}/environments/{environment}/buckets/{bucket}', repeat)
+
+/** Delete a bucket. */
+export const deleteBucket = /* @__PURE__ */ operation<t.DeleteBucketData, t.DeleteBucketResponse>('DELETE', '/applications/{applicationId}/environments/{environment}/buckets/{bucket}', remove, 'force')
+
+/** List objects. */
+export const listObjects = /* @__PURE__ */ operation<t.ListObjectsData, t.ListObjectsResponse>('GET', '/applications/{applicationId}/environments/{environment}/buckets/{bucket}/objects', repeat, 'cursor limit prefix delimiter', 'cursor')
+
+/** Move objects to the trash. */
+export const trashObjects = /* @__PURE__ */ operation<t.TrashObjectsData, t.TrashObjectsResponse>('DELETE', '/applications/{applicationId}/environments/{environment}/buckets/{bucket}/objects', repeat, 'prefix')
+
+/** Get an object. */
+export const getObject = /* @__PURE__ */ operation<t.GetObjectData, t.GetObjectResponse>('GET', '/applications/{applicationId}/environments/{environment}/objects/{objectId}', repeat)
+
+/** Move an object to the trash. */
+export const trashObject = /* @__PURE__ */ operation<t.TrashObjectData, t.TrashObjectResponse>('DELETE', '/applications/{applicationId}/environments/{environment}/objects/{objectId}', remove)
+
+/** Get an access URL. */
+export const getObjectAccessUrl = /* @__PURE__ */ operation<t.GetObjectAccessUrlData, t.GetObjectAccessUrlResponse>('GET', '/applications/{applicationId}/environments/{environment}/objects/{objectId}/access-url', repeat, 'expiresInSeconds')
+
+/** List the trash. */
+export const listTrash = /* @__PURE__ */ operation<t.ListTrashData, t.ListTrashResponse>('GET', '/applications/{applicationId}/environments/{environment}/buckets/{bucket}/trash', repeat, 'cursor limit', 'cursor')
+
+/** Empty the trash. */
+export const emptyTrash = /* @__PURE__ */ operation<t.EmptyTrashData, t.EmptyTrashResponse>('DELETE', '/applications/{applicationId}/environments/{environment}/buckets/{bucket}/trash', repeat)
+
+/** Restore an object. */
+export const restoreObject = /* @__PURE__ */ operation<t.RestoreObjectData, t.RestoreObjectResponse>('POST', '/applications/{applicationId}/environments/{environment}/trash/{objectId}/restore', once)
+
+/** Restore objects. */
+export const restoreObjects = /* @__PURE__ */ operation<t.RestoreObjectsData, t.RestoreObjectsResponse>('POST', '/applications/{applicationId}/environments/{environment}/buckets/{bucket}/trash/restore', once)
+
+/** Purge an object. */
+export const purgeObject = /* @__PURE__ */ operation<t.PurgeObjectData, t.PurgeObjectResponse>('DELETE', '/applications/{applicationId}/environments/{environment}/trash/{objectId}', remove)
+
+/** List upload sessions. */
+export const listUploadSessions = /* @__PURE__ */ operation<t.ListUploadSessionsData, t.ListUploadSessionsResponse>('GET', '/applications/{applicationId}/environments/{environment}/buckets/{bucket}/uploads', repeat, '', 'whole')
+
+/** Create an upload session. */
+export const createUploadSession = /* @__PURE__ */ operation<t.CreateUploadSessionData, t.CreateUploadSessionResponse>('POST', '/applications/{applicationId}/environments/{environment}/buckets/{bucket}/uploads', create)
+
+/** Get an upload session. */
+export const getUploadSession = /* @__PURE__ */ operation<t.GetUploadSessionData, t.GetUploadSessionResponse>('GET', '/applications/{applicationId}/environments/{environment}/buckets/{bucket}/uploads/{sessionId}', repeat)
+
+/** List deployments. */
+export const listDeployments = /* @__PURE__ */ operation<t.ListDeploymentsData, t.ListDeploymentsResponse>('GET', '/deployments', repeat, 'from limit organizationId applicationId environment environmentId status', 'from')
+
+/** Create a deployment. */
+export const createDeployment = /* @__PURE__ */ operation<t.CreateDeploymentData, t.CreateDeploymentResponse>('POST', '/deployments', create)
+
+/** Get a deployment. */
+export const getDeployment = /* @__PURE__ */ operation<t.GetDeploymentData, t.GetDeploymentResponse>('GET', '/deployments/{id}', repeat)
+
+/** Start an upload. */
+export const startUpload = /* @__PURE__ */ operation<t.StartUploadData, t.StartUploadResponse>('POST', '/deployments/{id}/upload/start', repeat)
+
+/** Create a part upload URL. */
+export const createPartUrl = /* @__PURE__ */ operation<t.CreatePartUrlData, t.CreatePartUrlResponse>('POST', '/deployments/{id}/upload/part', repeat)
+
+/** Complete an upload. */
+export const completeUpload = /* @__PURE__ */ operation<t.CompleteUploadData, t.CompleteUploadResponse>('POST', '/deployments/{id}/upload/complete', repeat)
+
+/** Promote a deployment. */
+export const promoteDeployment = /* @__PURE__ */ operation<t.PromoteDeploymentData, t.PromoteDeploymentResponse>('POST', '/deployments/{id}/promote', repeat)
+
+/** Cancel a deployment. */
+export const cancelDeployment = /* @__PURE__ */ operation<t.CancelDeploymentData, t.CancelDeploymentResponse>('POST', '/deployments/{id}/cancel', once)
+
+/** List build log lines. */
+export const listBuildLogs = /* @__PURE__ */ operation<t.ListBuildLogsData, t.ListBuildLogsResponse>('GET', '/deployments/{id}/logs', repeat, 'offset limit createdAt[gt]', 'offset')
+
+/** Stream the build log. */
+export const streamBuildLog = /* @__PURE__ */ operation<t.StreamBuildLogData, t.StreamBuildLogResponse>('GET', '/deployments/{id}/logs/stream', repeat)
+
+/** List deployed files. */
+export const listDeploymentFiles = /* @__PURE__ */ operation<t.ListDeploymentFilesData, t.ListDeploymentFilesResponse>('GET', '/deployments/{id}/files', repeat, 'cursor limit', 'cursor')
+
+/** List hostnames. */
+export const listHostnames = /* @__PURE__ */ operation<t.ListHostnamesData, t.ListHostnamesResponse>('GET', '/applications/{id}/hostnames', repeat, '', 'whole')
+
+/** List deployment hostnames. */
+export const listDeploymentHostnames = /* @__PURE__ */ operation<t.ListDeploymentHostnamesData, t.ListDeploymentHostnamesResponse>('GET', '/deployments/{id}/hostnames', repeat, '', 'whole')
+
+/** Check label availability. */
+export const getHostnameAvailability = /* @__PURE__ */ operation<t.GetHostnameAvailabilityData, t.GetHostnameAvailabilityResponse>('GET', '/applications/{id}/hostname/availability', repeat, 'label')
+
+/** Set the production hostname. */
+export const setHostname = /* @__PURE__ */ operation<t.SetHostnameData, t.SetHostnameResponse>('PUT', '/applications/{id}/hostname', repeat)
 
 /** List requests. */
 export const listRequests = /* @__PURE__ */ operation<t.ListRequestsData, t.ListRequestsResponse>('GET', '/applications/{id}/requests', repeat, 'cursor limit from to method status statusFamily hostname pathPrefix country cacheStatus cacheHit deploymentId deploymentFunctionId deploymentAssetId storageBucketId storageObjectId region edgeLocation', 'cursor')
@@ -284,20 +272,32 @@ export const listApplicationRuntimeLogs = /* @__PURE__ */ operation<t.ListApplic
 /** Stream application runtime logs. */
 export const streamApplicationRuntimeLogs = /* @__PURE__ */ operation<t.StreamApplicationRuntimeLogsData, t.StreamApplicationRuntimeLogsResponse>('GET', '/applications/{id}/runtime-logs/stream', repeat, 'level search functionId')
 
-/** List activity. */
-export const listActivity = /* @__PURE__ */ operation<t.ListActivityData, t.ListActivityResponse>('GET', '/applications/{id}/activity', repeat, 'cursor limit type', 'cursor')
+/** List Functions. */
+export const listDeploymentFunctions = /* @__PURE__ */ operation<t.ListDeploymentFunctionsData, t.ListDeploymentFunctionsResponse>('GET', '/deployments/{id}/functions', repeat, 'cursor limit', 'cursor')
 
-/** Stream activity. */
-export const streamActivity = /* @__PURE__ */ operation<t.StreamActivityData, t.StreamActivityResponse>('GET', '/applications/{id}/activity/stream', repeat)
+/** List cron jobs. */
+export const listCrons = /* @__PURE__ */ operation<t.ListCronsData, t.ListCronsResponse>('GET', '/deployments/{id}/crons', repeat, '', 'whole')
 
-/** Get the signing keys. */
-export const getJwks = /* @__PURE__ */ operation<t.GetJwksData, t.GetJwksResponse>('GET', '/.well-known/jwks.json', repeat)
+/** List cron job runs. */
+export const listCronRuns = /* @__PURE__ */ operation<t.ListCronRunsData, t.ListCronRunsResponse>('GET', '/deployments/{id}/crons/{cronId}/runs', repeat, 'from limit', 'from')
 
-/** Get authorization server metadata. */
-export const getAuthorizationServer = /* @__PURE__ */ operation<t.GetAuthorizationServerData, t.GetAuthorizationServerResponse>('GET', '/.well-known/oauth-authorization-server', repeat)
+/** Run a cron job. */
+export const runCron = /* @__PURE__ */ operation<t.RunCronData, t.RunCronResponse>('POST', '/deployments/{id}/crons/{cronId}/run', once)
 
-/** Get protected resource metadata. */
-export const getProtectedResource = /* @__PURE__ */ operation<t.GetProtectedResourceData, t.GetProtectedResourceResponse>('GET', '/.well-known/oauth-protected-resource', repeat)
+/** Get the image cache. */
+export const inspectImageCache = /* @__PURE__ */ operation<t.InspectImageCacheData, t.InspectImageCacheResponse>('GET', '/deployments/{id}/image-cache', repeat, 'source')
+
+/** Purge the image cache. */
+export const purgeImageCache = /* @__PURE__ */ operation<t.PurgeImageCacheData, t.PurgeImageCacheResponse>('DELETE', '/deployments/{id}/image-cache', repeat, 'source')
+
+/** Create a sticky URL. */
+export const createStickyUrl = /* @__PURE__ */ operation<t.CreateStickyUrlData, t.CreateStickyUrlResponse>('POST', '/sticky-sessions/urls', once)
+
+/** List quotas and usage. */
+export const listQuotas = /* @__PURE__ */ operation<t.ListQuotasData, t.ListQuotasResponse>('GET', '/organizations/{id}/quotas', repeat, '', 'whole')
+
+/** Get the overview. */
+export const getOverview = /* @__PURE__ */ operation<t.GetOverviewData, t.GetOverviewResponse>('GET', '/organizations/{id}/overview', repeat, 'cursor limit', 'cursor')
 
 /** Get the OpenAPI document. */
 export const getOpenApiDocument = /* @__PURE__ */ operation<t.GetOpenApiDocumentData, t.GetOpenApiDocumentResponse>('GET', '/docs/json', repeat)

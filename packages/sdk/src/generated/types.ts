@@ -121,38 +121,6 @@ export type Entitlement = {
     hasAccess: boolean;
 };
 
-export type Quotas = {
-    items: Array<Quota>;
-    /**
-     * Number of matching items on all pages.
-     */
-    total: number;
-    billing: {
-        /**
-         * null if nothing beyond the included compute may be used.
-         */
-        capMicros: number | null;
-        /**
-         * Millionths of a US dollar.
-         */
-        spentMicros: number;
-        windowEnd: string;
-    };
-};
-
-export type Quota = {
-    name: 'applications' | 'deployments_per_day' | 'archive_bytes' | 'unpacked_bytes' | 'concurrent_builds' | 'minutes_per_build' | 'build_memory_mb' | 'build_disk_mb' | 'build_minutes_per_month' | 'function_slots' | 'function_memory_mb' | 'function_hours_per_month' | 'image_cache_bytes' | 'log_retention_days' | 'stored_bytes';
-    limit: number;
-    /**
-     * null for quotas that limit a single item.
-     */
-    used: number | null;
-    /**
-     * When the count resets; null for quotas without a period.
-     */
-    windowEnd: string | null;
-};
-
 export type Application = {
     id: string;
     organization: Organization;
@@ -170,286 +138,6 @@ export type Environment = {
     id: string;
     slug: 'production' | 'preview';
     name: string;
-};
-
-export type ApplicationOverview = {
-    applicationId: string;
-    name: string;
-    slug: string;
-    /**
-     * The production hostname; until one is set, that of the current deployment.
-     */
-    url: string | null;
-    /**
-     * The deployment that production serves.
-     */
-    current: {
-        deploymentId: string;
-        status: 'PENDING' | 'QUEUED' | 'STARTING' | 'BUILDING' | 'PROVISIONING' | 'ACTIVE' | 'FAILED';
-        createdAt: string;
-    } | null;
-    /**
-     * The newest deployment, whatever its environment and status.
-     */
-    lastDeployment: {
-        deploymentId: string;
-        status: 'PENDING' | 'QUEUED' | 'STARTING' | 'BUILDING' | 'PROVISIONING' | 'ACTIVE' | 'FAILED';
-        createdAt: string;
-        environment: 'production' | 'preview';
-    } | null;
-    /**
-     * The last 24 hours, oldest first, including the current one so far.
-     */
-    hours: Array<{
-        start: string;
-        requests: number;
-        /**
-         * Requests answered with 5xx.
-         */
-        errors: number;
-    }>;
-};
-
-export type Deployment = {
-    id: string;
-    applicationId: string;
-    environmentId: string;
-    environment: 'production' | 'preview';
-    /**
-     * ACTIVE and FAILED are final.
-     */
-    status: 'PENDING' | 'QUEUED' | 'STARTING' | 'BUILDING' | 'PROVISIONING' | 'ACTIVE' | 'FAILED';
-    /**
-     * The deployment’s own hostname, which serves no other.
-     */
-    hostname: string;
-    url: string;
-    isProduction: boolean;
-    /**
-     * Whether the hostname of its environment serves this deployment.
-     */
-    isCurrent: boolean;
-    failureReason: string | null;
-    /**
-     * When the deployment was retired. It no longer answers, and its files are removed.
-     */
-    retiredAt: string | null;
-    /**
-     * Git metadata as the client stated it; null if it sent none.
-     */
-    git: {
-        commit: string | null;
-        branch: string | null;
-        message: string | null;
-        isDirty: boolean | null;
-        pullRequest: number | null;
-        repository: string | null;
-    } | null;
-    createdBy: {
-        type: 'user' | 'api_key';
-        id: string;
-    };
-    /**
-     * Total size of the files it serves.
-     */
-    sizeBytes: number | null;
-    buildDurationMs: number | null;
-    /**
-     * The variables it was provisioned with; null before that.
-     */
-    variables: Array<{
-        key: string;
-        source: 'organization' | 'application' | 'environment';
-        /**
-         * Changes with the value, which cannot be derived from it.
-         */
-        digest: string;
-    }> | null;
-    createdAt: string;
-    updatedAt: string;
-};
-
-export type Upload = {
-    uploadId: string;
-};
-
-export type PartUrl = {
-    url: string;
-};
-
-export type BuildLog = {
-    id: string;
-    message: string;
-    type: 'INFO' | 'WARN' | 'ERROR' | 'DEBUG';
-    /**
-     * Unique within the deployment, and increasing.
-     */
-    createdAt: string;
-};
-
-export type DeployedFile = {
-    /**
-     * The id that request logs use.
-     */
-    id: string;
-    /**
-     * Relative to the root of the site.
-     */
-    path: string;
-    bytes: number;
-    type: string;
-};
-
-export type DeployedFunction = {
-    /**
-     * The id that request and runtime logs use.
-     */
-    id: string;
-    /**
-     * Path in the build output; for workers and servers, the entry file.
-     */
-    path: string;
-    kind: 'handler' | 'edge' | 'worker' | 'server';
-    /**
-     * Processes currently running, on all edges.
-     */
-    slots: number;
-    /**
-     * Memory these processes use.
-     */
-    memoryBytes: number;
-    /**
-     * Processes started since the deployment.
-     */
-    coldStarts: number;
-    /**
-     * Requests received since the deployment.
-     */
-    requests: number;
-};
-
-export type Cron = {
-    id: string;
-    path: string;
-    /**
-     * Minute, hour, day of the month, month and day of the week, in UTC.
-     */
-    schedule: string;
-    /**
-     * Whether it runs on schedule, because the deployment is the current one of production.
-     */
-    isActive: boolean;
-    /**
-     * null if it is not active.
-     */
-    nextRunAt: string | null;
-    lastRun: CronRun;
-};
-
-export type CronRun = {
-    id: string;
-    trigger: 'schedule' | 'manual';
-    /**
-     * The scheduled minute, or when the run was requested.
-     */
-    dueAt: string;
-    /**
-     * When an edge sent the request; null before that.
-     */
-    startedAt: string | null;
-    /**
-     * null while the run is in progress.
-     */
-    completedAt: string | null;
-    durationMs: number | null;
-    /**
-     * Status of the response, if there was one.
-     */
-    status: number | null;
-    /**
-     * A status of 400 or above counts as failed. null while the run is in progress.
-     */
-    outcome: 'succeeded' | 'failed' | null;
-    /**
-     * Why the run failed.
-     */
-    error: string | null;
-} | null;
-
-export type ImageCache = {
-    /**
-     * Whether the deployment optimizes images.
-     */
-    enabled: boolean;
-    deploymentTag: string;
-    /**
-     * null if no `source` was sent.
-     */
-    sourceTag: string | null;
-    policy: {
-        /**
-         * Space for the images of all deployments of the organization.
-         */
-        organizationBytesMax: number;
-        /**
-         * Minimum time before a source is fetched again. Files of the deployment are never fetched again.
-         */
-        minimumCacheSeconds: number;
-        eviction: 'least-recently-used';
-    };
-    totalBytes: number;
-    entries: Array<{
-        source: string;
-        variants: number;
-        bytes: number;
-        /**
-         * Accurate to an hour.
-         */
-        lastUsedAt: string;
-    }>;
-};
-
-export type ImagePurge = {
-    purged: true;
-    tag: string;
-};
-
-export type Hostnames = {
-    items: Array<Hostname>;
-    /**
-     * Number of matching items on all pages.
-     */
-    total: number;
-    /**
-     * The production label.
-     */
-    label: string | null;
-};
-
-export type Hostname = {
-    id: string;
-    hostname: string;
-    type: 'DEPLOYMENT' | 'BRANCH' | 'APP';
-    /**
-     * Whether a deployment answers at this hostname.
-     */
-    active: boolean;
-    deploymentId: string | null;
-    branchId: string | null;
-    source: 'system' | 'user';
-    url: string;
-    createdAt: string;
-};
-
-export type HostnameAvailability = {
-    available: boolean;
-    reason?: string;
-};
-
-export type ProductionHostname = {
-    label: string;
-    hostname: string;
-    live: boolean;
 };
 
 export type EnvironmentVariable = {
@@ -479,6 +167,32 @@ export type PulledVariables = {
      * Number of keys left out because their value is sensitive.
      */
     omittedSensitive: number;
+};
+
+export type Activity = {
+    /**
+     * The id of its event in the stream; unique within the application.
+     */
+    id: string;
+    type: 'variable.created' | 'variable.updated' | 'variable.deleted' | 'hostname.set' | 'api_key.created' | 'api_key.deleted' | 'deployment.created' | 'deployment.active' | 'deployment.failed' | 'deployment.promoted' | 'deployment.cancelled' | 'deployment.retired';
+    applicationId: string;
+    /**
+     * Who did it.
+     */
+    actor: {
+        type: 'user' | 'api_key' | 'function' | 'platform';
+        /**
+         * The user, API key or deployment; `platform` if no request caused the change.
+         */
+        id: string;
+    };
+    /**
+     * What it was done to: `type`, `id` and a few properties that depend on the type. Never a value.
+     */
+    subject: {
+        [key: string]: string | null | boolean;
+    };
+    createdAt: string;
 };
 
 export type ApiKey = {
@@ -515,127 +229,22 @@ export type NewApiKey = {
     secret: string;
 };
 
-export type Bucket = {
-    id: string;
-    applicationId: string;
-    name: string;
-    slug: string;
-    visibility: 'private' | 'public';
-    cdnHostname: string;
-    environment: 'production' | 'preview';
-    environmentId: string;
-    createdAt: string;
-    updatedAt: string;
+export type KeyToken = {
+    access_token: string;
+    token_type: 'Bearer';
+    expires_in: number;
+    scope: string;
 };
 
-export type StorageObject = {
-    id: string;
-    bucketId: string;
-    applicationId: string;
-    uploadSessionId: string | null;
-    key: string;
-    contentType: string;
-    contentLength: number;
-    /**
-     * In hex; null if unknown.
-     */
-    checksumSha1: string | null;
-    /**
-     * In hex; null if unknown.
-     */
-    checksumSha256: string | null;
-    /**
-     * In hex; null if unknown.
-     */
-    checksumMd5: string | null;
-    uploadedAt: string;
-    createdAt: string;
-    updatedAt: string;
+export type OAuthError = {
+    error: string;
+    error_description: string;
 };
 
-export type TrashedCount = {
-    /**
-     * Number of objects moved to the trash.
-     */
-    trashedCount: number;
-};
-
-export type ObjectAccess = {
-    accessType: 'public' | 'signed';
-    url: string;
-    expiresAt: string | null;
-};
-
-export type TrashedObject = {
-    id: string;
-    bucketId: string;
-    applicationId: string;
-    uploadSessionId: string | null;
-    key: string;
-    contentType: string;
-    contentLength: number;
-    /**
-     * In hex; null if unknown.
-     */
-    checksumSha1: string | null;
-    /**
-     * In hex; null if unknown.
-     */
-    checksumSha256: string | null;
-    /**
-     * In hex; null if unknown.
-     */
-    checksumMd5: string | null;
-    uploadedAt: string;
-    createdAt: string;
-    updatedAt: string;
-    deletedAt: string;
-};
-
-export type RestoredCount = {
-    /**
-     * Number of restored objects.
-     */
-    restoredCount: number;
-};
-
-export type PurgedCount = {
-    /**
-     * Number of deleted objects.
-     */
-    purgedCount: number;
-};
-
-export type UploadSession = {
-    id: string;
-    bucketId: string;
-    applicationId: string;
-    key: string;
-    contentType: string;
-    contentLength: number;
-    checksumSha1: string | null;
-    checksumSha256: string | null;
-    checksumMd5: string | null;
-    state: 'pending' | 'ready' | 'completed' | 'failed' | 'expired';
-    expiresAt: string;
-    uploadedAt: string | null;
-    createdAt: string;
-    updatedAt: string;
-};
-
-export type NewUploadSession = {
-    session: UploadSession;
-    upload: {
-        method: 'PATCH';
-        /**
-         * A tus upload URL. HEAD and PATCH need no token.
-         */
-        url: string;
-        headers: {
-            [key: string]: string;
-        };
-        publicObjectUrl: string | null;
-    };
+export type OAuthThrottleError = {
+    error: string;
+    error_description: string;
+    message: string;
 };
 
 export type ChatCompletion = {
@@ -1461,9 +1070,255 @@ export type AiUsageEvent = {
     updatedAt: string;
 };
 
-export type StickyUrl = {
+export type Bucket = {
+    id: string;
+    applicationId: string;
+    name: string;
+    slug: string;
+    visibility: 'private' | 'public';
+    cdnHostname: string;
+    environment: 'production' | 'preview';
+    environmentId: string;
+    createdAt: string;
+    updatedAt: string;
+};
+
+export type StorageObject = {
+    id: string;
+    bucketId: string;
+    applicationId: string;
+    uploadSessionId: string | null;
+    key: string;
+    contentType: string;
+    contentLength: number;
+    /**
+     * In hex; null if unknown.
+     */
+    checksumSha1: string | null;
+    /**
+     * In hex; null if unknown.
+     */
+    checksumSha256: string | null;
+    /**
+     * In hex; null if unknown.
+     */
+    checksumMd5: string | null;
+    uploadedAt: string;
+    createdAt: string;
+    updatedAt: string;
+};
+
+export type TrashedCount = {
+    /**
+     * Number of objects moved to the trash.
+     */
+    trashedCount: number;
+};
+
+export type ObjectAccess = {
+    accessType: 'public' | 'signed';
     url: string;
+    expiresAt: string | null;
+};
+
+export type TrashedObject = {
+    id: string;
+    bucketId: string;
+    applicationId: string;
+    uploadSessionId: string | null;
+    key: string;
+    contentType: string;
+    contentLength: number;
+    /**
+     * In hex; null if unknown.
+     */
+    checksumSha1: string | null;
+    /**
+     * In hex; null if unknown.
+     */
+    checksumSha256: string | null;
+    /**
+     * In hex; null if unknown.
+     */
+    checksumMd5: string | null;
+    uploadedAt: string;
+    createdAt: string;
+    updatedAt: string;
+    deletedAt: string;
+};
+
+export type RestoredCount = {
+    /**
+     * Number of restored objects.
+     */
+    restoredCount: number;
+};
+
+export type PurgedCount = {
+    /**
+     * Number of deleted objects.
+     */
+    purgedCount: number;
+};
+
+export type UploadSession = {
+    id: string;
+    bucketId: string;
+    applicationId: string;
+    key: string;
+    contentType: string;
+    contentLength: number;
+    checksumSha1: string | null;
+    checksumSha256: string | null;
+    checksumMd5: string | null;
+    state: 'pending' | 'ready' | 'completed' | 'failed' | 'expired';
     expiresAt: string;
+    uploadedAt: string | null;
+    createdAt: string;
+    updatedAt: string;
+};
+
+export type NewUploadSession = {
+    session: UploadSession;
+    upload: {
+        method: 'PATCH';
+        /**
+         * A tus upload URL. HEAD and PATCH need no token.
+         */
+        url: string;
+        headers: {
+            [key: string]: string;
+        };
+        publicObjectUrl: string | null;
+    };
+};
+
+export type Deployment = {
+    id: string;
+    applicationId: string;
+    environmentId: string;
+    environment: 'production' | 'preview';
+    /**
+     * ACTIVE and FAILED are final.
+     */
+    status: 'PENDING' | 'QUEUED' | 'STARTING' | 'BUILDING' | 'PROVISIONING' | 'ACTIVE' | 'FAILED';
+    /**
+     * The deployment’s own hostname, which serves no other.
+     */
+    hostname: string;
+    url: string;
+    isProduction: boolean;
+    /**
+     * Whether the hostname of its environment serves this deployment.
+     */
+    isCurrent: boolean;
+    failureReason: string | null;
+    /**
+     * When the deployment was retired. It no longer answers, and its files are removed.
+     */
+    retiredAt: string | null;
+    /**
+     * Git metadata as the client stated it; null if it sent none.
+     */
+    git: {
+        commit: string | null;
+        branch: string | null;
+        message: string | null;
+        isDirty: boolean | null;
+        pullRequest: number | null;
+        repository: string | null;
+    } | null;
+    createdBy: {
+        type: 'user' | 'api_key';
+        id: string;
+    };
+    /**
+     * Total size of the files it serves.
+     */
+    sizeBytes: number | null;
+    buildDurationMs: number | null;
+    /**
+     * The variables it was provisioned with; null before that.
+     */
+    variables: Array<{
+        key: string;
+        source: 'organization' | 'application' | 'environment';
+        /**
+         * Changes with the value, which cannot be derived from it.
+         */
+        digest: string;
+    }> | null;
+    createdAt: string;
+    updatedAt: string;
+};
+
+export type Upload = {
+    uploadId: string;
+};
+
+export type PartUrl = {
+    url: string;
+};
+
+export type BuildLog = {
+    id: string;
+    message: string;
+    type: 'INFO' | 'WARN' | 'ERROR' | 'DEBUG';
+    /**
+     * Unique within the deployment, and increasing.
+     */
+    createdAt: string;
+};
+
+export type DeployedFile = {
+    /**
+     * The id that request logs use.
+     */
+    id: string;
+    /**
+     * Relative to the root of the site.
+     */
+    path: string;
+    bytes: number;
+    type: string;
+};
+
+export type Hostnames = {
+    items: Array<Hostname>;
+    /**
+     * Number of matching items on all pages.
+     */
+    total: number;
+    /**
+     * The production label.
+     */
+    label: string | null;
+};
+
+export type Hostname = {
+    id: string;
+    hostname: string;
+    type: 'DEPLOYMENT' | 'BRANCH' | 'APP';
+    /**
+     * Whether a deployment answers at this hostname.
+     */
+    active: boolean;
+    deploymentId: string | null;
+    branchId: string | null;
+    source: 'system' | 'user';
+    url: string;
+    createdAt: string;
+};
+
+export type HostnameAvailability = {
+    available: boolean;
+    reason?: string;
+};
+
+export type ProductionHostname = {
+    label: string;
+    hostname: string;
+    live: boolean;
 };
 
 export type RequestLog = {
@@ -1697,48 +1552,193 @@ export type ApplicationRuntimeLog = {
     deploymentId: string;
 };
 
-export type Activity = {
+export type DeployedFunction = {
     /**
-     * The id of its event in the stream; unique within the application.
+     * The id that request and runtime logs use.
      */
     id: string;
-    type: 'variable.created' | 'variable.updated' | 'variable.deleted' | 'hostname.set' | 'api_key.created' | 'api_key.deleted' | 'deployment.created' | 'deployment.active' | 'deployment.failed' | 'deployment.promoted' | 'deployment.cancelled' | 'deployment.retired';
-    applicationId: string;
     /**
-     * Who did it.
+     * Path in the build output; for workers and servers, the entry file.
      */
-    actor: {
-        type: 'user' | 'api_key' | 'function' | 'platform';
+    path: string;
+    kind: 'handler' | 'edge' | 'worker' | 'server';
+    /**
+     * Processes currently running, on all edges.
+     */
+    slots: number;
+    /**
+     * Memory these processes use.
+     */
+    memoryBytes: number;
+    /**
+     * Processes started since the deployment.
+     */
+    coldStarts: number;
+    /**
+     * Requests received since the deployment.
+     */
+    requests: number;
+};
+
+export type Cron = {
+    id: string;
+    path: string;
+    /**
+     * Minute, hour, day of the month, month and day of the week, in UTC.
+     */
+    schedule: string;
+    /**
+     * Whether it runs on schedule, because the deployment is the current one of production.
+     */
+    isActive: boolean;
+    /**
+     * null if it is not active.
+     */
+    nextRunAt: string | null;
+    lastRun: CronRun;
+};
+
+export type CronRun = {
+    id: string;
+    trigger: 'schedule' | 'manual';
+    /**
+     * The scheduled minute, or when the run was requested.
+     */
+    dueAt: string;
+    /**
+     * When an edge sent the request; null before that.
+     */
+    startedAt: string | null;
+    /**
+     * null while the run is in progress.
+     */
+    completedAt: string | null;
+    durationMs: number | null;
+    /**
+     * Status of the response, if there was one.
+     */
+    status: number | null;
+    /**
+     * A status of 400 or above counts as failed. null while the run is in progress.
+     */
+    outcome: 'succeeded' | 'failed' | null;
+    /**
+     * Why the run failed.
+     */
+    error: string | null;
+} | null;
+
+export type ImageCache = {
+    /**
+     * Whether the deployment optimizes images.
+     */
+    enabled: boolean;
+    deploymentTag: string;
+    /**
+     * null if no `source` was sent.
+     */
+    sourceTag: string | null;
+    policy: {
         /**
-         * The user, API key or deployment; `platform` if no request caused the change.
+         * Space for the images of all deployments of the organization.
          */
-        id: string;
+        organizationBytesMax: number;
+        /**
+         * Minimum time before a source is fetched again. Files of the deployment are never fetched again.
+         */
+        minimumCacheSeconds: number;
+        eviction: 'least-recently-used';
     };
+    totalBytes: number;
+    entries: Array<{
+        source: string;
+        variants: number;
+        bytes: number;
+        /**
+         * Accurate to an hour.
+         */
+        lastUsedAt: string;
+    }>;
+};
+
+export type ImagePurge = {
+    purged: true;
+    tag: string;
+};
+
+export type StickyUrl = {
+    url: string;
+    expiresAt: string;
+};
+
+export type Quotas = {
+    items: Array<Quota>;
     /**
-     * What it was done to: `type`, `id` and a few properties that depend on the type. Never a value.
+     * Number of matching items on all pages.
      */
-    subject: {
-        [key: string]: string | null | boolean;
+    total: number;
+    billing: {
+        /**
+         * null if nothing beyond the included compute may be used.
+         */
+        capMicros: number | null;
+        /**
+         * Millionths of a US dollar.
+         */
+        spentMicros: number;
+        windowEnd: string;
     };
-    createdAt: string;
 };
 
-export type KeyToken = {
-    access_token: string;
-    token_type: 'Bearer';
-    expires_in: number;
-    scope: string;
+export type Quota = {
+    name: 'applications' | 'deployments_per_day' | 'archive_bytes' | 'unpacked_bytes' | 'concurrent_builds' | 'minutes_per_build' | 'build_memory_mb' | 'build_disk_mb' | 'build_minutes_per_month' | 'function_slots' | 'function_memory_mb' | 'function_hours_per_month' | 'image_cache_bytes' | 'log_retention_days' | 'stored_bytes';
+    limit: number;
+    /**
+     * null for quotas that limit a single item.
+     */
+    used: number | null;
+    /**
+     * When the count resets; null for quotas without a period.
+     */
+    windowEnd: string | null;
 };
 
-export type OAuthError = {
-    error: string;
-    error_description: string;
-};
-
-export type OAuthThrottleError = {
-    error: string;
-    error_description: string;
-    message: string;
+export type ApplicationOverview = {
+    applicationId: string;
+    name: string;
+    slug: string;
+    /**
+     * The production hostname; until one is set, that of the current deployment.
+     */
+    url: string | null;
+    /**
+     * The deployment that production serves.
+     */
+    current: {
+        deploymentId: string;
+        status: 'PENDING' | 'QUEUED' | 'STARTING' | 'BUILDING' | 'PROVISIONING' | 'ACTIVE' | 'FAILED';
+        createdAt: string;
+    } | null;
+    /**
+     * The newest deployment, whatever its environment and status.
+     */
+    lastDeployment: {
+        deploymentId: string;
+        status: 'PENDING' | 'QUEUED' | 'STARTING' | 'BUILDING' | 'PROVISIONING' | 'ACTIVE' | 'FAILED';
+        createdAt: string;
+        environment: 'production' | 'preview';
+    } | null;
+    /**
+     * The last 24 hours, oldest first, including the current one so far.
+     */
+    hours: Array<{
+        start: string;
+        requests: number;
+        /**
+         * Requests answered with 5xx.
+         */
+        errors: number;
+    }>;
 };
 
 export type ListOrganizationsData = {
@@ -2141,56 +2141,6 @@ export type GetEntitlementResponses = {
 
 export type GetEntitlementResponse = GetEntitlementResponses[keyof GetEntitlementResponses];
 
-export type ListQuotasData = {
-    body?: never;
-    path: {
-        /**
-         * The id of the organization.
-         */
-        id: string;
-    };
-    query?: never;
-    url: '/organizations/{id}/quotas';
-};
-
-export type ListQuotasErrors = {
-    /**
-     * Missing, expired or unrecognized token
-     */
-    401: Error;
-    /**
-     * Missing scope, or no access to the resource
-     */
-    403: Error;
-    /**
-     * Not found or out of reach
-     */
-    404: Error;
-    /**
-     * Too many requests; retry only if Retry-After is present
-     */
-    429: ThrottleError;
-    /**
-     * Unexpected failure
-     */
-    500: Error;
-    /**
-     * A dependency is temporarily unavailable
-     */
-    503: Error;
-};
-
-export type ListQuotasError = ListQuotasErrors[keyof ListQuotasErrors];
-
-export type ListQuotasResponses = {
-    /**
-     * OK
-     */
-    200: Quotas;
-};
-
-export type ListQuotasResponse = ListQuotasResponses[keyof ListQuotasResponses];
-
 export type ListApplicationsData = {
     body?: never;
     path?: never;
@@ -2386,1468 +2336,6 @@ export type ListEnvironmentsResponses = {
 };
 
 export type ListEnvironmentsResponse = ListEnvironmentsResponses[keyof ListEnvironmentsResponses];
-
-export type GetOverviewData = {
-    body?: never;
-    path: {
-        /**
-         * The id of the organization.
-         */
-        id: string;
-    };
-    query?: {
-        /**
-         * The `nextCursor` of the previous page.
-         */
-        cursor?: string;
-        /**
-         * Maximum number of items.
-         */
-        limit?: number;
-    };
-    url: '/organizations/{id}/overview';
-};
-
-export type GetOverviewErrors = {
-    /**
-     * Invalid value or malformed body
-     */
-    400: Error;
-    /**
-     * Missing, expired or unrecognized token
-     */
-    401: Error;
-    /**
-     * Missing scope, or no access to the resource
-     */
-    403: Error;
-    /**
-     * Not found or out of reach
-     */
-    404: Error;
-    /**
-     * Validation failed
-     */
-    422: ValidationError;
-    /**
-     * Too many requests; retry only if Retry-After is present
-     */
-    429: ThrottleError;
-    /**
-     * Unexpected failure
-     */
-    500: Error;
-    /**
-     * A dependency is temporarily unavailable
-     */
-    503: Error;
-};
-
-export type GetOverviewError = GetOverviewErrors[keyof GetOverviewErrors];
-
-export type GetOverviewResponses = {
-    /**
-     * OK
-     */
-    200: {
-        items: Array<ApplicationOverview>;
-        /**
-         * Number of matching items on all pages.
-         */
-        total: number;
-        nextCursor: string | null;
-    };
-};
-
-export type GetOverviewResponse = GetOverviewResponses[keyof GetOverviewResponses];
-
-export type ListDeploymentsData = {
-    body?: never;
-    path?: never;
-    query?: {
-        /**
-         * The id of the last item received.
-         */
-        from?: string;
-        /**
-         * Maximum number of items.
-         */
-        limit?: number;
-        /**
-         * Deployments of this organization.
-         */
-        organizationId?: string;
-        /**
-         * Deployments of this application.
-         */
-        applicationId?: string;
-        /**
-         * Deployments in the environment with this UUID, or in all with this slug.
-         */
-        environment?: string;
-        /**
-         * Alias of `environment`; if both are sent, they must agree.
-         */
-        environmentId?: string;
-        /**
-         * Deployments with this status.
-         */
-        status?: 'PENDING' | 'QUEUED' | 'STARTING' | 'BUILDING' | 'PROVISIONING' | 'ACTIVE' | 'FAILED';
-    };
-    url: '/deployments';
-};
-
-export type ListDeploymentsErrors = {
-    /**
-     * Invalid value or malformed body
-     */
-    400: Error;
-    /**
-     * Missing, expired or unrecognized token
-     */
-    401: Error;
-    /**
-     * Missing scope, or no access to the resource
-     */
-    403: Error;
-    /**
-     * Not found or out of reach
-     */
-    404: Error;
-    /**
-     * Validation failed
-     */
-    422: ValidationError;
-    /**
-     * Too many requests; retry only if Retry-After is present
-     */
-    429: ThrottleError;
-    /**
-     * Unexpected failure
-     */
-    500: Error;
-    /**
-     * A dependency is temporarily unavailable
-     */
-    503: Error;
-};
-
-export type ListDeploymentsError = ListDeploymentsErrors[keyof ListDeploymentsErrors];
-
-export type ListDeploymentsResponses = {
-    /**
-     * OK
-     */
-    200: {
-        items: Array<Deployment>;
-        /**
-         * Number of matching items on all pages.
-         */
-        total: number;
-    };
-};
-
-export type ListDeploymentsResponse = ListDeploymentsResponses[keyof ListDeploymentsResponses];
-
-export type CreateDeploymentData = {
-    body: {
-        applicationId: string;
-        /**
-         * Slug or UUID of an environment; `production` by default.
-         */
-        environment?: string;
-        /**
-         * Alias of `environment`; send one of the two.
-         */
-        environmentId?: string;
-        /**
-         * The folder of the archive to deploy, instead of the application’s root directory.
-         */
-        rootDirectory?: string;
-        /**
-         * Git metadata to show with the deployment. The platform neither fetches nor verifies it. Lengths count characters.
-         */
-        git?: {
-            commit?: string;
-            branch?: string;
-            /**
-             * May have several lines.
-             */
-            message?: string;
-            /**
-             * Whether files differ from the commit.
-             */
-            isDirty?: boolean;
-            pullRequest?: number;
-            /**
-             * An http or https URL without user and password.
-             */
-            repository?: string;
-        };
-        /**
-         * Not supported yet (400). Upload an archive instead.
-         */
-        gitSource?: {
-            [key: string]: unknown;
-        };
-    };
-    headers?: {
-        /**
-         * Repeats of the same request with this key get the first response, for 24 hours.
-         */
-        'Idempotency-Key'?: string;
-    };
-    path?: never;
-    query?: never;
-    url: '/deployments';
-};
-
-export type CreateDeploymentErrors = {
-    /**
-     * Invalid value or malformed body
-     */
-    400: Error;
-    /**
-     * Missing, expired or unrecognized token
-     */
-    401: Error;
-    /**
-     * Refused for billing reasons
-     */
-    402: Error;
-    /**
-     * Missing scope, or no access to the resource
-     */
-    403: Error;
-    /**
-     * Not found or out of reach
-     */
-    404: Error;
-    /**
-     * Conflict with the current state
-     */
-    409: Error;
-    /**
-     * Request body too large
-     */
-    413: Error;
-    /**
-     * Validation failed
-     */
-    422: ValidationError;
-    /**
-     * Too many requests; retry only if Retry-After is present
-     */
-    429: ThrottleError;
-    /**
-     * Unexpected failure
-     */
-    500: Error;
-    /**
-     * A dependency is temporarily unavailable
-     */
-    503: Error;
-};
-
-export type CreateDeploymentError = CreateDeploymentErrors[keyof CreateDeploymentErrors];
-
-export type CreateDeploymentResponses = {
-    /**
-     * Created
-     */
-    201: Deployment;
-};
-
-export type CreateDeploymentResponse = CreateDeploymentResponses[keyof CreateDeploymentResponses];
-
-export type GetDeploymentData = {
-    body?: never;
-    path: {
-        /**
-         * The id of the deployment.
-         */
-        id: string;
-    };
-    query?: never;
-    url: '/deployments/{id}';
-};
-
-export type GetDeploymentErrors = {
-    /**
-     * Missing, expired or unrecognized token
-     */
-    401: Error;
-    /**
-     * Missing scope, or no access to the resource
-     */
-    403: Error;
-    /**
-     * Not found or out of reach
-     */
-    404: Error;
-    /**
-     * Too many requests; retry only if Retry-After is present
-     */
-    429: ThrottleError;
-    /**
-     * Unexpected failure
-     */
-    500: Error;
-    /**
-     * A dependency is temporarily unavailable
-     */
-    503: Error;
-};
-
-export type GetDeploymentError = GetDeploymentErrors[keyof GetDeploymentErrors];
-
-export type GetDeploymentResponses = {
-    /**
-     * OK
-     */
-    200: Deployment;
-};
-
-export type GetDeploymentResponse = GetDeploymentResponses[keyof GetDeploymentResponses];
-
-export type StartUploadData = {
-    body?: never;
-    path: {
-        /**
-         * The id of the deployment.
-         */
-        id: string;
-    };
-    query?: never;
-    url: '/deployments/{id}/upload/start';
-};
-
-export type StartUploadErrors = {
-    /**
-     * Missing, expired or unrecognized token
-     */
-    401: Error;
-    /**
-     * Missing scope, or no access to the resource
-     */
-    403: Error;
-    /**
-     * Not found or out of reach
-     */
-    404: Error;
-    /**
-     * Conflict with the current state
-     */
-    409: Error;
-    /**
-     * Too many requests; retry only if Retry-After is present
-     */
-    429: ThrottleError;
-    /**
-     * Unexpected failure
-     */
-    500: Error;
-    /**
-     * A dependency is temporarily unavailable
-     */
-    503: Error;
-};
-
-export type StartUploadError = StartUploadErrors[keyof StartUploadErrors];
-
-export type StartUploadResponses = {
-    /**
-     * OK
-     */
-    200: Upload;
-};
-
-export type StartUploadResponse = StartUploadResponses[keyof StartUploadResponses];
-
-export type CreatePartUrlData = {
-    body: {
-        /**
-         * The id that `upload/start` returned.
-         */
-        uploadId: string;
-        partNumber: number;
-    };
-    path: {
-        /**
-         * The id of the deployment.
-         */
-        id: string;
-    };
-    query?: never;
-    url: '/deployments/{id}/upload/part';
-};
-
-export type CreatePartUrlErrors = {
-    /**
-     * Invalid value or malformed body
-     */
-    400: Error;
-    /**
-     * Missing, expired or unrecognized token
-     */
-    401: Error;
-    /**
-     * Missing scope, or no access to the resource
-     */
-    403: Error;
-    /**
-     * Not found or out of reach
-     */
-    404: Error;
-    /**
-     * Conflict with the current state
-     */
-    409: Error;
-    /**
-     * Request body too large
-     */
-    413: Error;
-    /**
-     * Validation failed
-     */
-    422: ValidationError;
-    /**
-     * Too many requests; retry only if Retry-After is present
-     */
-    429: ThrottleError;
-    /**
-     * Unexpected failure
-     */
-    500: Error;
-    /**
-     * A dependency is temporarily unavailable
-     */
-    503: Error;
-};
-
-export type CreatePartUrlError = CreatePartUrlErrors[keyof CreatePartUrlErrors];
-
-export type CreatePartUrlResponses = {
-    /**
-     * OK
-     */
-    200: PartUrl;
-};
-
-export type CreatePartUrlResponse = CreatePartUrlResponses[keyof CreatePartUrlResponses];
-
-export type CompleteUploadData = {
-    body: {
-        /**
-         * The id that `upload/start` returned.
-         */
-        uploadId: string;
-        parts: Array<{
-            partNumber: number;
-            etag: string;
-        }>;
-    };
-    path: {
-        /**
-         * The id of the deployment.
-         */
-        id: string;
-    };
-    query?: never;
-    url: '/deployments/{id}/upload/complete';
-};
-
-export type CompleteUploadErrors = {
-    /**
-     * Invalid value or malformed body
-     */
-    400: Error;
-    /**
-     * Missing, expired or unrecognized token
-     */
-    401: Error;
-    /**
-     * Missing scope, or no access to the resource
-     */
-    403: Error;
-    /**
-     * Not found or out of reach
-     */
-    404: Error;
-    /**
-     * Conflict with the current state
-     */
-    409: Error;
-    /**
-     * Request body too large
-     */
-    413: Error;
-    /**
-     * Validation failed
-     */
-    422: ValidationError;
-    /**
-     * Too many requests; retry only if Retry-After is present
-     */
-    429: ThrottleError;
-    /**
-     * Unexpected failure
-     */
-    500: Error;
-    /**
-     * A dependency is temporarily unavailable
-     */
-    503: Error;
-};
-
-export type CompleteUploadError = CompleteUploadErrors[keyof CompleteUploadErrors];
-
-export type CompleteUploadResponses = {
-    /**
-     * No content
-     */
-    204: void;
-};
-
-export type CompleteUploadResponse = CompleteUploadResponses[keyof CompleteUploadResponses];
-
-export type PromoteDeploymentData = {
-    body?: never;
-    path: {
-        /**
-         * The id of the deployment.
-         */
-        id: string;
-    };
-    query?: never;
-    url: '/deployments/{id}/promote';
-};
-
-export type PromoteDeploymentErrors = {
-    /**
-     * Missing, expired or unrecognized token
-     */
-    401: Error;
-    /**
-     * Missing scope, or no access to the resource
-     */
-    403: Error;
-    /**
-     * Not found or out of reach
-     */
-    404: Error;
-    /**
-     * Conflict with the current state
-     */
-    409: Error;
-    /**
-     * Too many requests; retry only if Retry-After is present
-     */
-    429: ThrottleError;
-    /**
-     * Unexpected failure
-     */
-    500: Error;
-    /**
-     * A dependency is temporarily unavailable
-     */
-    503: Error;
-};
-
-export type PromoteDeploymentError = PromoteDeploymentErrors[keyof PromoteDeploymentErrors];
-
-export type PromoteDeploymentResponses = {
-    /**
-     * OK
-     */
-    200: Deployment;
-};
-
-export type PromoteDeploymentResponse = PromoteDeploymentResponses[keyof PromoteDeploymentResponses];
-
-export type CancelDeploymentData = {
-    body?: never;
-    path: {
-        /**
-         * The id of the deployment.
-         */
-        id: string;
-    };
-    query?: never;
-    url: '/deployments/{id}/cancel';
-};
-
-export type CancelDeploymentErrors = {
-    /**
-     * Missing, expired or unrecognized token
-     */
-    401: Error;
-    /**
-     * Missing scope, or no access to the resource
-     */
-    403: Error;
-    /**
-     * Not found or out of reach
-     */
-    404: Error;
-    /**
-     * Conflict with the current state
-     */
-    409: Error;
-    /**
-     * Too many requests; retry only if Retry-After is present
-     */
-    429: ThrottleError;
-    /**
-     * Unexpected failure
-     */
-    500: Error;
-    /**
-     * A dependency is temporarily unavailable
-     */
-    503: Error;
-};
-
-export type CancelDeploymentError = CancelDeploymentErrors[keyof CancelDeploymentErrors];
-
-export type CancelDeploymentResponses = {
-    /**
-     * OK
-     */
-    200: Deployment;
-};
-
-export type CancelDeploymentResponse = CancelDeploymentResponses[keyof CancelDeploymentResponses];
-
-export type ListBuildLogsData = {
-    body?: never;
-    path: {
-        /**
-         * The id of the deployment.
-         */
-        id: string;
-    };
-    query?: {
-        /**
-         * Number of items to skip.
-         */
-        offset?: number;
-        /**
-         * Maximum number of items.
-         */
-        limit?: number;
-        /**
-         * Lines after this moment.
-         */
-        'createdAt[gt]'?: string;
-    };
-    url: '/deployments/{id}/logs';
-};
-
-export type ListBuildLogsErrors = {
-    /**
-     * Missing, expired or unrecognized token
-     */
-    401: Error;
-    /**
-     * Missing scope, or no access to the resource
-     */
-    403: Error;
-    /**
-     * Not found or out of reach
-     */
-    404: Error;
-    /**
-     * Validation failed
-     */
-    422: ValidationError;
-    /**
-     * Too many requests; retry only if Retry-After is present
-     */
-    429: ThrottleError;
-    /**
-     * Unexpected failure
-     */
-    500: Error;
-    /**
-     * A dependency is temporarily unavailable
-     */
-    503: Error;
-};
-
-export type ListBuildLogsError = ListBuildLogsErrors[keyof ListBuildLogsErrors];
-
-export type ListBuildLogsResponses = {
-    /**
-     * OK
-     */
-    200: {
-        totalItems: number;
-        limit: number;
-        offset: number;
-        items: Array<BuildLog>;
-    };
-};
-
-export type ListBuildLogsResponse = ListBuildLogsResponses[keyof ListBuildLogsResponses];
-
-export type StreamBuildLogData = {
-    body?: never;
-    headers?: {
-        /**
-         * The id of the last line received.
-         */
-        'Last-Event-ID'?: string;
-    };
-    path: {
-        /**
-         * The id of the deployment.
-         */
-        id: string;
-    };
-    query?: never;
-    url: '/deployments/{id}/logs/stream';
-};
-
-export type StreamBuildLogErrors = {
-    /**
-     * Missing, expired or unrecognized token
-     */
-    401: Error;
-    /**
-     * Missing scope, or no access to the resource
-     */
-    403: Error;
-    /**
-     * Not found or out of reach
-     */
-    404: Error;
-    /**
-     * Validation failed
-     */
-    422: ValidationError;
-    /**
-     * Too many requests; retry only if Retry-After is present
-     */
-    429: ThrottleError;
-    /**
-     * Unexpected failure
-     */
-    500: Error;
-    /**
-     * A dependency is temporarily unavailable
-     */
-    503: Error;
-};
-
-export type StreamBuildLogError = StreamBuildLogErrors[keyof StreamBuildLogErrors];
-
-export type StreamBuildLogResponses = {
-    /**
-     * Server-sent events. Comments keep the connection open.
-     */
-    200: string;
-    /**
-     * Nothing is left to send
-     */
-    204: void;
-};
-
-export type StreamBuildLogResponse = StreamBuildLogResponses[keyof StreamBuildLogResponses];
-
-export type ListDeploymentFilesData = {
-    body?: never;
-    path: {
-        /**
-         * The id of the deployment.
-         */
-        id: string;
-    };
-    query?: {
-        /**
-         * The `nextCursor` of the previous page.
-         */
-        cursor?: string;
-        /**
-         * Maximum number of items.
-         */
-        limit?: number;
-    };
-    url: '/deployments/{id}/files';
-};
-
-export type ListDeploymentFilesErrors = {
-    /**
-     * Invalid value or malformed body
-     */
-    400: Error;
-    /**
-     * Missing, expired or unrecognized token
-     */
-    401: Error;
-    /**
-     * Missing scope, or no access to the resource
-     */
-    403: Error;
-    /**
-     * Not found or out of reach
-     */
-    404: Error;
-    /**
-     * Validation failed
-     */
-    422: ValidationError;
-    /**
-     * Too many requests; retry only if Retry-After is present
-     */
-    429: ThrottleError;
-    /**
-     * Unexpected failure
-     */
-    500: Error;
-    /**
-     * A dependency is temporarily unavailable
-     */
-    503: Error;
-};
-
-export type ListDeploymentFilesError = ListDeploymentFilesErrors[keyof ListDeploymentFilesErrors];
-
-export type ListDeploymentFilesResponses = {
-    /**
-     * OK
-     */
-    200: {
-        items: Array<DeployedFile>;
-        /**
-         * Number of matching items on all pages.
-         */
-        total: number;
-        nextCursor: string | null;
-    };
-};
-
-export type ListDeploymentFilesResponse = ListDeploymentFilesResponses[keyof ListDeploymentFilesResponses];
-
-export type ListDeploymentFunctionsData = {
-    body?: never;
-    path: {
-        /**
-         * The id of the deployment.
-         */
-        id: string;
-    };
-    query?: {
-        /**
-         * The `nextCursor` of the previous page.
-         */
-        cursor?: string;
-        /**
-         * Maximum number of items.
-         */
-        limit?: number;
-    };
-    url: '/deployments/{id}/functions';
-};
-
-export type ListDeploymentFunctionsErrors = {
-    /**
-     * Invalid value or malformed body
-     */
-    400: Error;
-    /**
-     * Missing, expired or unrecognized token
-     */
-    401: Error;
-    /**
-     * Missing scope, or no access to the resource
-     */
-    403: Error;
-    /**
-     * Not found or out of reach
-     */
-    404: Error;
-    /**
-     * Validation failed
-     */
-    422: ValidationError;
-    /**
-     * Too many requests; retry only if Retry-After is present
-     */
-    429: ThrottleError;
-    /**
-     * Unexpected failure
-     */
-    500: Error;
-    /**
-     * A dependency is temporarily unavailable
-     */
-    503: Error;
-};
-
-export type ListDeploymentFunctionsError = ListDeploymentFunctionsErrors[keyof ListDeploymentFunctionsErrors];
-
-export type ListDeploymentFunctionsResponses = {
-    /**
-     * OK
-     */
-    200: {
-        items: Array<DeployedFunction>;
-        /**
-         * Number of matching items on all pages.
-         */
-        total: number;
-        nextCursor: string | null;
-    };
-};
-
-export type ListDeploymentFunctionsResponse = ListDeploymentFunctionsResponses[keyof ListDeploymentFunctionsResponses];
-
-export type ListCronsData = {
-    body?: never;
-    path: {
-        /**
-         * The id of the deployment.
-         */
-        id: string;
-    };
-    query?: never;
-    url: '/deployments/{id}/crons';
-};
-
-export type ListCronsErrors = {
-    /**
-     * Missing, expired or unrecognized token
-     */
-    401: Error;
-    /**
-     * Missing scope, or no access to the resource
-     */
-    403: Error;
-    /**
-     * Not found or out of reach
-     */
-    404: Error;
-    /**
-     * Too many requests; retry only if Retry-After is present
-     */
-    429: ThrottleError;
-    /**
-     * Unexpected failure
-     */
-    500: Error;
-    /**
-     * A dependency is temporarily unavailable
-     */
-    503: Error;
-};
-
-export type ListCronsError = ListCronsErrors[keyof ListCronsErrors];
-
-export type ListCronsResponses = {
-    /**
-     * OK
-     */
-    200: {
-        items: Array<Cron>;
-        /**
-         * Number of matching items on all pages.
-         */
-        total: number;
-    };
-};
-
-export type ListCronsResponse = ListCronsResponses[keyof ListCronsResponses];
-
-export type ListCronRunsData = {
-    body?: never;
-    path: {
-        /**
-         * The id of the deployment.
-         */
-        id: string;
-        /**
-         * The id of the cron.
-         */
-        cronId: string;
-    };
-    query?: {
-        /**
-         * The id of the last item received.
-         */
-        from?: string;
-        /**
-         * Maximum number of items.
-         */
-        limit?: number;
-    };
-    url: '/deployments/{id}/crons/{cronId}/runs';
-};
-
-export type ListCronRunsErrors = {
-    /**
-     * Missing, expired or unrecognized token
-     */
-    401: Error;
-    /**
-     * Missing scope, or no access to the resource
-     */
-    403: Error;
-    /**
-     * Not found or out of reach
-     */
-    404: Error;
-    /**
-     * Validation failed
-     */
-    422: ValidationError;
-    /**
-     * Too many requests; retry only if Retry-After is present
-     */
-    429: ThrottleError;
-    /**
-     * Unexpected failure
-     */
-    500: Error;
-    /**
-     * A dependency is temporarily unavailable
-     */
-    503: Error;
-};
-
-export type ListCronRunsError = ListCronRunsErrors[keyof ListCronRunsErrors];
-
-export type ListCronRunsResponses = {
-    /**
-     * OK
-     */
-    200: {
-        items: Array<CronRun>;
-        /**
-         * Number of matching items on all pages.
-         */
-        total: number;
-    };
-};
-
-export type ListCronRunsResponse = ListCronRunsResponses[keyof ListCronRunsResponses];
-
-export type RunCronData = {
-    body?: never;
-    path: {
-        /**
-         * The id of the deployment.
-         */
-        id: string;
-        /**
-         * The id of the cron.
-         */
-        cronId: string;
-    };
-    query?: never;
-    url: '/deployments/{id}/crons/{cronId}/run';
-};
-
-export type RunCronErrors = {
-    /**
-     * Missing, expired or unrecognized token
-     */
-    401: Error;
-    /**
-     * Missing scope, or no access to the resource
-     */
-    403: Error;
-    /**
-     * Not found or out of reach
-     */
-    404: Error;
-    /**
-     * Conflict with the current state
-     */
-    409: Error;
-    /**
-     * Too many requests; retry only if Retry-After is present
-     */
-    429: ThrottleError;
-    /**
-     * Unexpected failure
-     */
-    500: Error;
-    /**
-     * A dependency is temporarily unavailable
-     */
-    503: Error;
-};
-
-export type RunCronError = RunCronErrors[keyof RunCronErrors];
-
-export type RunCronResponses = {
-    /**
-     * OK
-     */
-    200: CronRun;
-};
-
-export type RunCronResponse = RunCronResponses[keyof RunCronResponses];
-
-export type PurgeImageCacheData = {
-    body?: never;
-    path: {
-        /**
-         * The id of the deployment.
-         */
-        id: string;
-    };
-    query?: {
-        /**
-         * The path or URL of the source image, as requests name it.
-         */
-        source?: string;
-    };
-    url: '/deployments/{id}/image-cache';
-};
-
-export type PurgeImageCacheErrors = {
-    /**
-     * Invalid value or malformed body
-     */
-    400: Error;
-    /**
-     * Missing, expired or unrecognized token
-     */
-    401: Error;
-    /**
-     * Missing scope, or no access to the resource
-     */
-    403: Error;
-    /**
-     * Not found or out of reach
-     */
-    404: Error;
-    /**
-     * Validation failed
-     */
-    422: ValidationError;
-    /**
-     * Too many requests; retry only if Retry-After is present
-     */
-    429: ThrottleError;
-    /**
-     * Unexpected failure
-     */
-    500: Error;
-    /**
-     * A dependency is temporarily unavailable
-     */
-    503: Error;
-};
-
-export type PurgeImageCacheError = PurgeImageCacheErrors[keyof PurgeImageCacheErrors];
-
-export type PurgeImageCacheResponses = {
-    /**
-     * OK
-     */
-    200: ImagePurge;
-};
-
-export type PurgeImageCacheResponse = PurgeImageCacheResponses[keyof PurgeImageCacheResponses];
-
-export type InspectImageCacheData = {
-    body?: never;
-    path: {
-        /**
-         * The id of the deployment.
-         */
-        id: string;
-    };
-    query?: {
-        /**
-         * The path or URL of the source image, as requests name it.
-         */
-        source?: string;
-    };
-    url: '/deployments/{id}/image-cache';
-};
-
-export type InspectImageCacheErrors = {
-    /**
-     * Invalid value or malformed body
-     */
-    400: Error;
-    /**
-     * Missing, expired or unrecognized token
-     */
-    401: Error;
-    /**
-     * Missing scope, or no access to the resource
-     */
-    403: Error;
-    /**
-     * Not found or out of reach
-     */
-    404: Error;
-    /**
-     * Validation failed
-     */
-    422: ValidationError;
-    /**
-     * Too many requests; retry only if Retry-After is present
-     */
-    429: ThrottleError;
-    /**
-     * Unexpected failure
-     */
-    500: Error;
-    /**
-     * A dependency is temporarily unavailable
-     */
-    503: Error;
-};
-
-export type InspectImageCacheError = InspectImageCacheErrors[keyof InspectImageCacheErrors];
-
-export type InspectImageCacheResponses = {
-    /**
-     * OK
-     */
-    200: ImageCache;
-};
-
-export type InspectImageCacheResponse = InspectImageCacheResponses[keyof InspectImageCacheResponses];
-
-export type ListHostnamesData = {
-    body?: never;
-    path: {
-        /**
-         * The id of the application.
-         */
-        id: string;
-    };
-    query?: never;
-    url: '/applications/{id}/hostnames';
-};
-
-export type ListHostnamesErrors = {
-    /**
-     * Missing, expired or unrecognized token
-     */
-    401: Error;
-    /**
-     * Missing scope, or no access to the resource
-     */
-    403: Error;
-    /**
-     * Not found or out of reach
-     */
-    404: Error;
-    /**
-     * Too many requests; retry only if Retry-After is present
-     */
-    429: ThrottleError;
-    /**
-     * Unexpected failure
-     */
-    500: Error;
-    /**
-     * A dependency is temporarily unavailable
-     */
-    503: Error;
-};
-
-export type ListHostnamesError = ListHostnamesErrors[keyof ListHostnamesErrors];
-
-export type ListHostnamesResponses = {
-    /**
-     * OK
-     */
-    200: Hostnames;
-};
-
-export type ListHostnamesResponse = ListHostnamesResponses[keyof ListHostnamesResponses];
-
-export type ListDeploymentHostnamesData = {
-    body?: never;
-    path: {
-        /**
-         * The id of the deployment.
-         */
-        id: string;
-    };
-    query?: never;
-    url: '/deployments/{id}/hostnames';
-};
-
-export type ListDeploymentHostnamesErrors = {
-    /**
-     * Missing, expired or unrecognized token
-     */
-    401: Error;
-    /**
-     * Missing scope, or no access to the resource
-     */
-    403: Error;
-    /**
-     * Not found or out of reach
-     */
-    404: Error;
-    /**
-     * Too many requests; retry only if Retry-After is present
-     */
-    429: ThrottleError;
-    /**
-     * Unexpected failure
-     */
-    500: Error;
-    /**
-     * A dependency is temporarily unavailable
-     */
-    503: Error;
-};
-
-export type ListDeploymentHostnamesError = ListDeploymentHostnamesErrors[keyof ListDeploymentHostnamesErrors];
-
-export type ListDeploymentHostnamesResponses = {
-    /**
-     * OK
-     */
-    200: {
-        items: Array<Hostname>;
-        /**
-         * Number of matching items on all pages.
-         */
-        total: number;
-    };
-};
-
-export type ListDeploymentHostnamesResponse = ListDeploymentHostnamesResponses[keyof ListDeploymentHostnamesResponses];
-
-export type GetHostnameAvailabilityData = {
-    body?: never;
-    path: {
-        /**
-         * The id of the application.
-         */
-        id: string;
-    };
-    query: {
-        /**
-         * The label to check.
-         */
-        label: string;
-    };
-    url: '/applications/{id}/hostname/availability';
-};
-
-export type GetHostnameAvailabilityErrors = {
-    /**
-     * Missing, expired or unrecognized token
-     */
-    401: Error;
-    /**
-     * Missing scope, or no access to the resource
-     */
-    403: Error;
-    /**
-     * Not found or out of reach
-     */
-    404: Error;
-    /**
-     * Validation failed
-     */
-    422: ValidationError;
-    /**
-     * Too many requests; retry only if Retry-After is present
-     */
-    429: ThrottleError;
-    /**
-     * Unexpected failure
-     */
-    500: Error;
-    /**
-     * A dependency is temporarily unavailable
-     */
-    503: Error;
-};
-
-export type GetHostnameAvailabilityError = GetHostnameAvailabilityErrors[keyof GetHostnameAvailabilityErrors];
-
-export type GetHostnameAvailabilityResponses = {
-    /**
-     * OK
-     */
-    200: HostnameAvailability;
-};
-
-export type GetHostnameAvailabilityResponse = GetHostnameAvailabilityResponses[keyof GetHostnameAvailabilityResponses];
-
-export type SetHostnameData = {
-    body: {
-        label: string;
-    };
-    path: {
-        /**
-         * The id of the application.
-         */
-        id: string;
-    };
-    query?: never;
-    url: '/applications/{id}/hostname';
-};
-
-export type SetHostnameErrors = {
-    /**
-     * Invalid value or malformed body
-     */
-    400: Error;
-    /**
-     * Missing, expired or unrecognized token
-     */
-    401: Error;
-    /**
-     * Missing scope, or no access to the resource
-     */
-    403: Error;
-    /**
-     * Not found or out of reach
-     */
-    404: Error;
-    /**
-     * Conflict with the current state
-     */
-    409: Error;
-    /**
-     * Request body too large
-     */
-    413: Error;
-    /**
-     * Validation failed
-     */
-    422: ValidationError;
-    /**
-     * Too many requests; retry only if Retry-After is present
-     */
-    429: ThrottleError;
-    /**
-     * Unexpected failure
-     */
-    500: Error;
-    /**
-     * A dependency is temporarily unavailable
-     */
-    503: Error;
-};
-
-export type SetHostnameError = SetHostnameErrors[keyof SetHostnameErrors];
-
-export type SetHostnameResponses = {
-    /**
-     * OK
-     */
-    200: ProductionHostname;
-};
-
-export type SetHostnameResponse = SetHostnameResponses[keyof SetHostnameResponses];
 
 export type ListOrganizationVariablesData = {
     body?: never;
@@ -4438,6 +2926,144 @@ export type UpdateApplicationVariableResponses = {
 
 export type UpdateApplicationVariableResponse = UpdateApplicationVariableResponses[keyof UpdateApplicationVariableResponses];
 
+export type ListActivityData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the application.
+         */
+        id: string;
+    };
+    query?: {
+        /**
+         * The `nextCursor` of the previous page.
+         */
+        cursor?: string;
+        /**
+         * Maximum number of items.
+         */
+        limit?: number;
+        /**
+         * Changes of this type.
+         */
+        type?: 'variable.created' | 'variable.updated' | 'variable.deleted' | 'hostname.set' | 'api_key.created' | 'api_key.deleted' | 'deployment.created' | 'deployment.active' | 'deployment.failed' | 'deployment.promoted' | 'deployment.cancelled' | 'deployment.retired';
+    };
+    url: '/applications/{id}/activity';
+};
+
+export type ListActivityErrors = {
+    /**
+     * Invalid value or malformed body
+     */
+    400: Error;
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Validation failed
+     */
+    422: ValidationError;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type ListActivityError = ListActivityErrors[keyof ListActivityErrors];
+
+export type ListActivityResponses = {
+    /**
+     * OK
+     */
+    200: {
+        items: Array<Activity>;
+        /**
+         * Number of matching items on all pages.
+         */
+        total: number;
+        nextCursor: string | null;
+    };
+};
+
+export type ListActivityResponse = ListActivityResponses[keyof ListActivityResponses];
+
+export type StreamActivityData = {
+    body?: never;
+    headers?: {
+        /**
+         * The id of the last event received; the stream continues after it.
+         */
+        'Last-Event-ID'?: string;
+    };
+    path: {
+        /**
+         * The id of the application.
+         */
+        id: string;
+    };
+    query?: never;
+    url: '/applications/{id}/activity/stream';
+};
+
+export type StreamActivityErrors = {
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Validation failed
+     */
+    422: ValidationError;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type StreamActivityError = StreamActivityErrors[keyof StreamActivityErrors];
+
+export type StreamActivityResponses = {
+    /**
+     * Server-sent events. Comments keep the connection open.
+     */
+    200: string;
+};
+
+export type StreamActivityResponse = StreamActivityResponses[keyof StreamActivityResponses];
+
 export type ListApiKeysData = {
     body?: never;
     path?: never;
@@ -4620,258 +3246,73 @@ export type DeleteApiKeyResponses = {
 
 export type DeleteApiKeyResponse = DeleteApiKeyResponses[keyof DeleteApiKeyResponses];
 
-export type ListBucketsData = {
-    body?: never;
-    path: {
-        /**
-         * The id of the application.
-         */
-        applicationId: string;
-        /**
-         * The slug or UUID of the environment.
-         */
-        environment: string;
-    };
-    query?: never;
-    url: '/applications/{applicationId}/environments/{environment}/storage/buckets';
-};
-
-export type ListBucketsErrors = {
-    /**
-     * Missing, expired or unrecognized token
-     */
-    401: Error;
-    /**
-     * Missing scope, or no access to the resource
-     */
-    403: Error;
-    /**
-     * Not found or out of reach
-     */
-    404: Error;
-    /**
-     * Too many requests; retry only if Retry-After is present
-     */
-    429: ThrottleError;
-    /**
-     * Unexpected failure
-     */
-    500: Error;
-    /**
-     * A dependency is temporarily unavailable
-     */
-    503: Error;
-};
-
-export type ListBucketsError = ListBucketsErrors[keyof ListBucketsErrors];
-
-export type ListBucketsResponses = {
-    /**
-     * OK
-     */
-    200: {
-        items: Array<Bucket>;
-        /**
-         * Number of matching items on all pages.
-         */
-        total: number;
-    };
-};
-
-export type ListBucketsResponse = ListBucketsResponses[keyof ListBucketsResponses];
-
-export type CreateBucketData = {
+export type ExchangeApiKeyData = {
     body: {
-        name: string;
+        grant_type: 'client_credentials';
         /**
-         * Slug or UUID of an environment.
+         * The id of the API key, unless sent with HTTP Basic.
          */
-        environment?: string;
+        client_id?: string;
         /**
-         * Slug or UUID of an environment.
+         * The secret of the API key, unless sent with HTTP Basic.
          */
-        environmentId?: string;
-        visibility?: 'private' | 'public';
-        slug?: string;
+        client_secret?: string;
+        /**
+         * A subset of the key’s scopes, separated by spaces. All of them by default.
+         */
+        scope?: string;
     };
-    headers?: {
-        /**
-         * Repeats of the same request with this key get the first response, for 24 hours.
-         */
-        'Idempotency-Key'?: string;
-    };
-    path: {
-        /**
-         * The id of the application.
-         */
-        applicationId: string;
-        /**
-         * The slug or UUID of the environment.
-         */
-        environment: string;
-    };
+    path?: never;
     query?: never;
-    url: '/applications/{applicationId}/environments/{environment}/storage/buckets';
+    url: '/oauth2/token';
 };
 
-export type CreateBucketErrors = {
+export type ExchangeApiKeyErrors = {
     /**
-     * Invalid value or malformed body
+     * The request is malformed, or asks for an unsupported grant or scope
      */
-    400: Error;
+    400: OAuthError;
     /**
-     * Missing, expired or unrecognized token
+     * Unknown key or wrong secret (invalid_client); deleted or expired key (invalid_token)
      */
-    401: Error;
-    /**
-     * Missing scope, or no access to the resource
-     */
-    403: Error;
-    /**
-     * Not found or out of reach
-     */
-    404: Error;
-    /**
-     * Conflict with the current state
-     */
-    409: Error;
+    401: OAuthError;
     /**
      * Request body too large
      */
-    413: Error;
-    /**
-     * Validation failed
-     */
-    422: ValidationError;
+    413: OAuthError;
     /**
      * Too many requests; retry only if Retry-After is present
      */
-    429: ThrottleError;
+    429: OAuthThrottleError;
     /**
      * Unexpected failure
      */
-    500: Error;
+    500: OAuthError;
     /**
      * A dependency is temporarily unavailable
      */
-    503: Error;
+    503: OAuthError;
 };
 
-export type CreateBucketError = CreateBucketErrors[keyof CreateBucketErrors];
+export type ExchangeApiKeyError = ExchangeApiKeyErrors[keyof ExchangeApiKeyErrors];
 
-export type CreateBucketResponses = {
+export type ExchangeApiKeyResponses = {
     /**
-     * Created
+     * The access token
      */
-    201: Bucket;
+    200: KeyToken;
 };
 
-export type CreateBucketResponse = CreateBucketResponses[keyof CreateBucketResponses];
+export type ExchangeApiKeyResponse = ExchangeApiKeyResponses[keyof ExchangeApiKeyResponses];
 
-export type DeleteBucketData = {
+export type GetJwksData = {
     body?: never;
-    path: {
-        /**
-         * The id of the application.
-         */
-        applicationId: string;
-        /**
-         * The slug or UUID of the environment.
-         */
-        environment: string;
-        /**
-         * The name of the bucket.
-         */
-        bucket: string;
-    };
-    query?: {
-        /**
-         * Whether to delete live objects as well.
-         */
-        force?: 'true' | 'false';
-    };
-    url: '/applications/{applicationId}/environments/{environment}/buckets/{bucket}';
-};
-
-export type DeleteBucketErrors = {
-    /**
-     * Missing, expired or unrecognized token
-     */
-    401: Error;
-    /**
-     * Missing scope, or no access to the resource
-     */
-    403: Error;
-    /**
-     * Not found or out of reach
-     */
-    404: Error;
-    /**
-     * Conflict with the current state
-     */
-    409: Error;
-    /**
-     * Validation failed
-     */
-    422: ValidationError;
-    /**
-     * Too many requests; retry only if Retry-After is present
-     */
-    429: ThrottleError;
-    /**
-     * Unexpected failure
-     */
-    500: Error;
-    /**
-     * A dependency is temporarily unavailable
-     */
-    503: Error;
-};
-
-export type DeleteBucketError = DeleteBucketErrors[keyof DeleteBucketErrors];
-
-export type DeleteBucketResponses = {
-    /**
-     * No content
-     */
-    204: void;
-};
-
-export type DeleteBucketResponse = DeleteBucketResponses[keyof DeleteBucketResponses];
-
-export type GetBucketData = {
-    body?: never;
-    path: {
-        /**
-         * The id of the application.
-         */
-        applicationId: string;
-        /**
-         * The slug or UUID of the environment.
-         */
-        environment: string;
-        /**
-         * The name of the bucket.
-         */
-        bucket: string;
-    };
+    path?: never;
     query?: never;
-    url: '/applications/{applicationId}/environments/{environment}/buckets/{bucket}';
+    url: '/.well-known/jwks.json';
 };
 
-export type GetBucketErrors = {
-    /**
-     * Missing, expired or unrecognized token
-     */
-    401: Error;
-    /**
-     * Missing scope, or no access to the resource
-     */
-    403: Error;
-    /**
-     * Not found or out of reach
-     */
-    404: Error;
+export type GetJwksErrors = {
     /**
      * Too many requests; retry only if Retry-After is present
      */
@@ -4886,208 +3327,27 @@ export type GetBucketErrors = {
     503: Error;
 };
 
-export type GetBucketError = GetBucketErrors[keyof GetBucketErrors];
+export type GetJwksError = GetJwksErrors[keyof GetJwksErrors];
 
-export type GetBucketResponses = {
+export type GetJwksResponses = {
     /**
-     * OK
-     */
-    200: Bucket;
-};
-
-export type GetBucketResponse = GetBucketResponses[keyof GetBucketResponses];
-
-export type TrashObjectsData = {
-    body?: never;
-    path: {
-        /**
-         * The id of the application.
-         */
-        applicationId: string;
-        /**
-         * The slug or UUID of the environment.
-         */
-        environment: string;
-        /**
-         * The name of the bucket.
-         */
-        bucket: string;
-    };
-    query: {
-        /**
-         * Objects whose key starts with this prefix.
-         */
-        prefix: string;
-    };
-    url: '/applications/{applicationId}/environments/{environment}/buckets/{bucket}/objects';
-};
-
-export type TrashObjectsErrors = {
-    /**
-     * Missing, expired or unrecognized token
-     */
-    401: Error;
-    /**
-     * Missing scope, or no access to the resource
-     */
-    403: Error;
-    /**
-     * Not found or out of reach
-     */
-    404: Error;
-    /**
-     * Validation failed
-     */
-    422: ValidationError;
-    /**
-     * Too many requests; retry only if Retry-After is present
-     */
-    429: ThrottleError;
-    /**
-     * Unexpected failure
-     */
-    500: Error;
-    /**
-     * A dependency is temporarily unavailable
-     */
-    503: Error;
-};
-
-export type TrashObjectsError = TrashObjectsErrors[keyof TrashObjectsErrors];
-
-export type TrashObjectsResponses = {
-    /**
-     * OK
-     */
-    200: TrashedCount;
-};
-
-export type TrashObjectsResponse = TrashObjectsResponses[keyof TrashObjectsResponses];
-
-export type ListObjectsData = {
-    body?: never;
-    path: {
-        /**
-         * The id of the application.
-         */
-        applicationId: string;
-        /**
-         * The slug or UUID of the environment.
-         */
-        environment: string;
-        /**
-         * The name of the bucket.
-         */
-        bucket: string;
-    };
-    query?: {
-        /**
-         * The `nextCursor` of the previous page.
-         */
-        cursor?: string;
-        /**
-         * Maximum number of items.
-         */
-        limit?: number;
-        /**
-         * Objects whose key starts with this prefix.
-         */
-        prefix?: string;
-        /**
-         * Groups keys by everything up to this text.
-         */
-        delimiter?: string;
-    };
-    url: '/applications/{applicationId}/environments/{environment}/buckets/{bucket}/objects';
-};
-
-export type ListObjectsErrors = {
-    /**
-     * Invalid value or malformed body
-     */
-    400: Error;
-    /**
-     * Missing, expired or unrecognized token
-     */
-    401: Error;
-    /**
-     * Missing scope, or no access to the resource
-     */
-    403: Error;
-    /**
-     * Not found or out of reach
-     */
-    404: Error;
-    /**
-     * Validation failed
-     */
-    422: ValidationError;
-    /**
-     * Too many requests; retry only if Retry-After is present
-     */
-    429: ThrottleError;
-    /**
-     * Unexpected failure
-     */
-    500: Error;
-    /**
-     * A dependency is temporarily unavailable
-     */
-    503: Error;
-};
-
-export type ListObjectsError = ListObjectsErrors[keyof ListObjectsErrors];
-
-export type ListObjectsResponses = {
-    /**
-     * OK
+     * The document
      */
     200: {
-        items: Array<StorageObject>;
-        /**
-         * Number of matching items on all pages.
-         */
-        total: number;
-        nextCursor: string | null;
-        commonPrefixes: Array<string>;
+        [key: string]: unknown;
     };
 };
 
-export type ListObjectsResponse = ListObjectsResponses[keyof ListObjectsResponses];
+export type GetJwksResponse = GetJwksResponses[keyof GetJwksResponses];
 
-export type TrashObjectData = {
+export type GetAuthorizationServerData = {
     body?: never;
-    path: {
-        /**
-         * The id of the application.
-         */
-        applicationId: string;
-        /**
-         * The slug or UUID of the environment.
-         */
-        environment: string;
-        /**
-         * The id of the object.
-         */
-        objectId: string;
-    };
+    path?: never;
     query?: never;
-    url: '/applications/{applicationId}/environments/{environment}/objects/{objectId}';
+    url: '/.well-known/oauth-authorization-server';
 };
 
-export type TrashObjectErrors = {
-    /**
-     * Missing, expired or unrecognized token
-     */
-    401: Error;
-    /**
-     * Missing scope, or no access to the resource
-     */
-    403: Error;
-    /**
-     * Not found or out of reach
-     */
-    404: Error;
+export type GetAuthorizationServerErrors = {
     /**
      * Too many requests; retry only if Retry-After is present
      */
@@ -5102,319 +3362,27 @@ export type TrashObjectErrors = {
     503: Error;
 };
 
-export type TrashObjectError = TrashObjectErrors[keyof TrashObjectErrors];
+export type GetAuthorizationServerError = GetAuthorizationServerErrors[keyof GetAuthorizationServerErrors];
 
-export type TrashObjectResponses = {
+export type GetAuthorizationServerResponses = {
     /**
-     * No content
-     */
-    204: void;
-};
-
-export type TrashObjectResponse = TrashObjectResponses[keyof TrashObjectResponses];
-
-export type GetObjectData = {
-    body?: never;
-    path: {
-        /**
-         * The id of the application.
-         */
-        applicationId: string;
-        /**
-         * The slug or UUID of the environment.
-         */
-        environment: string;
-        /**
-         * The id of the object.
-         */
-        objectId: string;
-    };
-    query?: never;
-    url: '/applications/{applicationId}/environments/{environment}/objects/{objectId}';
-};
-
-export type GetObjectErrors = {
-    /**
-     * Missing, expired or unrecognized token
-     */
-    401: Error;
-    /**
-     * Missing scope, or no access to the resource
-     */
-    403: Error;
-    /**
-     * Not found or out of reach
-     */
-    404: Error;
-    /**
-     * Too many requests; retry only if Retry-After is present
-     */
-    429: ThrottleError;
-    /**
-     * Unexpected failure
-     */
-    500: Error;
-    /**
-     * A dependency is temporarily unavailable
-     */
-    503: Error;
-};
-
-export type GetObjectError = GetObjectErrors[keyof GetObjectErrors];
-
-export type GetObjectResponses = {
-    /**
-     * OK
-     */
-    200: StorageObject;
-};
-
-export type GetObjectResponse = GetObjectResponses[keyof GetObjectResponses];
-
-export type GetObjectAccessUrlData = {
-    body?: never;
-    path: {
-        /**
-         * The id of the application.
-         */
-        applicationId: string;
-        /**
-         * The slug or UUID of the environment.
-         */
-        environment: string;
-        /**
-         * The id of the object.
-         */
-        objectId: string;
-    };
-    query?: {
-        /**
-         * Lifetime of the URL.
-         */
-        expiresInSeconds?: number;
-    };
-    url: '/applications/{applicationId}/environments/{environment}/objects/{objectId}/access-url';
-};
-
-export type GetObjectAccessUrlErrors = {
-    /**
-     * Missing, expired or unrecognized token
-     */
-    401: Error;
-    /**
-     * Missing scope, or no access to the resource
-     */
-    403: Error;
-    /**
-     * Not found or out of reach
-     */
-    404: Error;
-    /**
-     * Validation failed
-     */
-    422: ValidationError;
-    /**
-     * Too many requests; retry only if Retry-After is present
-     */
-    429: ThrottleError;
-    /**
-     * Unexpected failure
-     */
-    500: Error;
-    /**
-     * A dependency is temporarily unavailable
-     */
-    503: Error;
-};
-
-export type GetObjectAccessUrlError = GetObjectAccessUrlErrors[keyof GetObjectAccessUrlErrors];
-
-export type GetObjectAccessUrlResponses = {
-    /**
-     * OK
-     */
-    200: ObjectAccess;
-};
-
-export type GetObjectAccessUrlResponse = GetObjectAccessUrlResponses[keyof GetObjectAccessUrlResponses];
-
-export type EmptyTrashData = {
-    body?: never;
-    path: {
-        /**
-         * The id of the application.
-         */
-        applicationId: string;
-        /**
-         * The slug or UUID of the environment.
-         */
-        environment: string;
-        /**
-         * The name of the bucket.
-         */
-        bucket: string;
-    };
-    query?: never;
-    url: '/applications/{applicationId}/environments/{environment}/buckets/{bucket}/trash';
-};
-
-export type EmptyTrashErrors = {
-    /**
-     * Missing, expired or unrecognized token
-     */
-    401: Error;
-    /**
-     * Missing scope, or no access to the resource
-     */
-    403: Error;
-    /**
-     * Not found or out of reach
-     */
-    404: Error;
-    /**
-     * Too many requests; retry only if Retry-After is present
-     */
-    429: ThrottleError;
-    /**
-     * Unexpected failure
-     */
-    500: Error;
-    /**
-     * A dependency is temporarily unavailable
-     */
-    503: Error;
-};
-
-export type EmptyTrashError = EmptyTrashErrors[keyof EmptyTrashErrors];
-
-export type EmptyTrashResponses = {
-    /**
-     * OK
-     */
-    200: PurgedCount;
-};
-
-export type EmptyTrashResponse = EmptyTrashResponses[keyof EmptyTrashResponses];
-
-export type ListTrashData = {
-    body?: never;
-    path: {
-        /**
-         * The id of the application.
-         */
-        applicationId: string;
-        /**
-         * The slug or UUID of the environment.
-         */
-        environment: string;
-        /**
-         * The name of the bucket.
-         */
-        bucket: string;
-    };
-    query?: {
-        /**
-         * The `nextCursor` of the previous page.
-         */
-        cursor?: string;
-        /**
-         * Maximum number of items.
-         */
-        limit?: number;
-    };
-    url: '/applications/{applicationId}/environments/{environment}/buckets/{bucket}/trash';
-};
-
-export type ListTrashErrors = {
-    /**
-     * Invalid value or malformed body
-     */
-    400: Error;
-    /**
-     * Missing, expired or unrecognized token
-     */
-    401: Error;
-    /**
-     * Missing scope, or no access to the resource
-     */
-    403: Error;
-    /**
-     * Not found or out of reach
-     */
-    404: Error;
-    /**
-     * Validation failed
-     */
-    422: ValidationError;
-    /**
-     * Too many requests; retry only if Retry-After is present
-     */
-    429: ThrottleError;
-    /**
-     * Unexpected failure
-     */
-    500: Error;
-    /**
-     * A dependency is temporarily unavailable
-     */
-    503: Error;
-};
-
-export type ListTrashError = ListTrashErrors[keyof ListTrashErrors];
-
-export type ListTrashResponses = {
-    /**
-     * OK
+     * The document
      */
     200: {
-        items: Array<TrashedObject>;
-        /**
-         * Number of matching items on all pages.
-         */
-        total: number;
-        nextCursor: string | null;
+        [key: string]: unknown;
     };
 };
 
-export type ListTrashResponse = ListTrashResponses[keyof ListTrashResponses];
+export type GetAuthorizationServerResponse = GetAuthorizationServerResponses[keyof GetAuthorizationServerResponses];
 
-export type RestoreObjectData = {
+export type GetProtectedResourceData = {
     body?: never;
-    path: {
-        /**
-         * The id of the application.
-         */
-        applicationId: string;
-        /**
-         * The slug or UUID of the environment.
-         */
-        environment: string;
-        /**
-         * The id of the object.
-         */
-        objectId: string;
-    };
+    path?: never;
     query?: never;
-    url: '/applications/{applicationId}/environments/{environment}/trash/{objectId}/restore';
+    url: '/.well-known/oauth-protected-resource';
 };
 
-export type RestoreObjectErrors = {
-    /**
-     * Missing, expired or unrecognized token
-     */
-    401: Error;
-    /**
-     * Missing scope, or no access to the resource
-     */
-    403: Error;
-    /**
-     * Not found or out of reach
-     */
-    404: Error;
-    /**
-     * Conflict with the current state
-     */
-    409: Error;
+export type GetProtectedResourceErrors = {
     /**
      * Too many requests; retry only if Retry-After is present
      */
@@ -5429,360 +3397,18 @@ export type RestoreObjectErrors = {
     503: Error;
 };
 
-export type RestoreObjectError = RestoreObjectErrors[keyof RestoreObjectErrors];
+export type GetProtectedResourceError = GetProtectedResourceErrors[keyof GetProtectedResourceErrors];
 
-export type RestoreObjectResponses = {
+export type GetProtectedResourceResponses = {
     /**
-     * OK
-     */
-    200: StorageObject;
-};
-
-export type RestoreObjectResponse = RestoreObjectResponses[keyof RestoreObjectResponses];
-
-export type RestoreObjectsData = {
-    body: {
-        prefix?: string;
-        deletedAfter?: string;
-    };
-    path: {
-        /**
-         * The id of the application.
-         */
-        applicationId: string;
-        /**
-         * The slug or UUID of the environment.
-         */
-        environment: string;
-        /**
-         * The name of the bucket.
-         */
-        bucket: string;
-    };
-    query?: never;
-    url: '/applications/{applicationId}/environments/{environment}/buckets/{bucket}/trash/restore';
-};
-
-export type RestoreObjectsErrors = {
-    /**
-     * Invalid value or malformed body
-     */
-    400: Error;
-    /**
-     * Missing, expired or unrecognized token
-     */
-    401: Error;
-    /**
-     * Missing scope, or no access to the resource
-     */
-    403: Error;
-    /**
-     * Not found or out of reach
-     */
-    404: Error;
-    /**
-     * Request body too large
-     */
-    413: Error;
-    /**
-     * Validation failed
-     */
-    422: ValidationError;
-    /**
-     * Too many requests; retry only if Retry-After is present
-     */
-    429: ThrottleError;
-    /**
-     * Unexpected failure
-     */
-    500: Error;
-    /**
-     * A dependency is temporarily unavailable
-     */
-    503: Error;
-};
-
-export type RestoreObjectsError = RestoreObjectsErrors[keyof RestoreObjectsErrors];
-
-export type RestoreObjectsResponses = {
-    /**
-     * OK
-     */
-    200: RestoredCount;
-};
-
-export type RestoreObjectsResponse = RestoreObjectsResponses[keyof RestoreObjectsResponses];
-
-export type PurgeObjectData = {
-    body?: never;
-    path: {
-        /**
-         * The id of the application.
-         */
-        applicationId: string;
-        /**
-         * The slug or UUID of the environment.
-         */
-        environment: string;
-        /**
-         * The id of the object.
-         */
-        objectId: string;
-    };
-    query?: never;
-    url: '/applications/{applicationId}/environments/{environment}/trash/{objectId}';
-};
-
-export type PurgeObjectErrors = {
-    /**
-     * Missing, expired or unrecognized token
-     */
-    401: Error;
-    /**
-     * Missing scope, or no access to the resource
-     */
-    403: Error;
-    /**
-     * Not found or out of reach
-     */
-    404: Error;
-    /**
-     * Too many requests; retry only if Retry-After is present
-     */
-    429: ThrottleError;
-    /**
-     * Unexpected failure
-     */
-    500: Error;
-    /**
-     * A dependency is temporarily unavailable
-     */
-    503: Error;
-};
-
-export type PurgeObjectError = PurgeObjectErrors[keyof PurgeObjectErrors];
-
-export type PurgeObjectResponses = {
-    /**
-     * No content
-     */
-    204: void;
-};
-
-export type PurgeObjectResponse = PurgeObjectResponses[keyof PurgeObjectResponses];
-
-export type ListUploadSessionsData = {
-    body?: never;
-    path: {
-        /**
-         * The id of the application.
-         */
-        applicationId: string;
-        /**
-         * The slug or UUID of the environment.
-         */
-        environment: string;
-        /**
-         * The name of the bucket.
-         */
-        bucket: string;
-    };
-    query?: never;
-    url: '/applications/{applicationId}/environments/{environment}/buckets/{bucket}/uploads';
-};
-
-export type ListUploadSessionsErrors = {
-    /**
-     * Missing, expired or unrecognized token
-     */
-    401: Error;
-    /**
-     * Missing scope, or no access to the resource
-     */
-    403: Error;
-    /**
-     * Not found or out of reach
-     */
-    404: Error;
-    /**
-     * Too many requests; retry only if Retry-After is present
-     */
-    429: ThrottleError;
-    /**
-     * Unexpected failure
-     */
-    500: Error;
-    /**
-     * A dependency is temporarily unavailable
-     */
-    503: Error;
-};
-
-export type ListUploadSessionsError = ListUploadSessionsErrors[keyof ListUploadSessionsErrors];
-
-export type ListUploadSessionsResponses = {
-    /**
-     * OK
+     * The document
      */
     200: {
-        items: Array<UploadSession>;
-        /**
-         * Number of matching items on all pages.
-         */
-        total: number;
+        [key: string]: unknown;
     };
 };
 
-export type ListUploadSessionsResponse = ListUploadSessionsResponses[keyof ListUploadSessionsResponses];
-
-export type CreateUploadSessionData = {
-    body: {
-        key: string;
-        contentLength: number;
-        checksumSha256: string;
-        contentType?: string;
-        checksumSha1?: string;
-        checksumMd5?: string;
-    };
-    headers?: {
-        /**
-         * Repeats of the same request with this key get the first response, for 24 hours.
-         */
-        'Idempotency-Key'?: string;
-    };
-    path: {
-        /**
-         * The id of the application.
-         */
-        applicationId: string;
-        /**
-         * The slug or UUID of the environment.
-         */
-        environment: string;
-        /**
-         * The name of the bucket.
-         */
-        bucket: string;
-    };
-    query?: never;
-    url: '/applications/{applicationId}/environments/{environment}/buckets/{bucket}/uploads';
-};
-
-export type CreateUploadSessionErrors = {
-    /**
-     * Invalid value or malformed body
-     */
-    400: Error;
-    /**
-     * Missing, expired or unrecognized token
-     */
-    401: Error;
-    /**
-     * Missing scope, or no access to the resource
-     */
-    403: Error;
-    /**
-     * Not found or out of reach
-     */
-    404: Error;
-    /**
-     * Conflict with the current state
-     */
-    409: Error;
-    /**
-     * Request body too large
-     */
-    413: Error;
-    /**
-     * Validation failed
-     */
-    422: ValidationError;
-    /**
-     * Too many requests; retry only if Retry-After is present
-     */
-    429: ThrottleError;
-    /**
-     * Unexpected failure
-     */
-    500: Error;
-    /**
-     * A dependency is temporarily unavailable
-     */
-    503: Error;
-};
-
-export type CreateUploadSessionError = CreateUploadSessionErrors[keyof CreateUploadSessionErrors];
-
-export type CreateUploadSessionResponses = {
-    /**
-     * Created
-     */
-    201: NewUploadSession;
-};
-
-export type CreateUploadSessionResponse = CreateUploadSessionResponses[keyof CreateUploadSessionResponses];
-
-export type GetUploadSessionData = {
-    body?: never;
-    path: {
-        /**
-         * The id of the application.
-         */
-        applicationId: string;
-        /**
-         * The slug or UUID of the environment.
-         */
-        environment: string;
-        /**
-         * The name of the bucket.
-         */
-        bucket: string;
-        /**
-         * The id of the upload session.
-         */
-        sessionId: string;
-    };
-    query?: never;
-    url: '/applications/{applicationId}/environments/{environment}/buckets/{bucket}/uploads/{sessionId}';
-};
-
-export type GetUploadSessionErrors = {
-    /**
-     * Missing, expired or unrecognized token
-     */
-    401: Error;
-    /**
-     * Missing scope, or no access to the resource
-     */
-    403: Error;
-    /**
-     * Not found or out of reach
-     */
-    404: Error;
-    /**
-     * Too many requests; retry only if Retry-After is present
-     */
-    429: ThrottleError;
-    /**
-     * Unexpected failure
-     */
-    500: Error;
-    /**
-     * A dependency is temporarily unavailable
-     */
-    503: Error;
-};
-
-export type GetUploadSessionError = GetUploadSessionErrors[keyof GetUploadSessionErrors];
-
-export type GetUploadSessionResponses = {
-    /**
-     * OK
-     */
-    200: UploadSession;
-};
-
-export type GetUploadSessionResponse = GetUploadSessionResponses[keyof GetUploadSessionResponses];
+export type GetProtectedResourceResponse = GetProtectedResourceResponses[keyof GetProtectedResourceResponses];
 
 export type CreateChatCompletionData = {
     body: ChatCompletionRequest;
@@ -7331,28 +4957,101 @@ export type ExportAiUsageResponses = {
 
 export type ExportAiUsageResponse = ExportAiUsageResponses[keyof ExportAiUsageResponses];
 
-export type CreateStickyUrlData = {
-    body: {
+export type ListBucketsData = {
+    body?: never;
+    path: {
         /**
-         * URLs with the same key lead to the same process.
+         * The id of the application.
          */
-        key: string;
+        applicationId: string;
         /**
-         * A path of the deployment, optionally with a query.
+         * The slug or UUID of the environment.
          */
-        endpoint: string;
-        /**
-         * The only method to allow; all methods by default.
-         */
-        method?: 'GET' | 'POST' | 'PUT' | 'DELETE' | 'HEAD' | 'OPTIONS' | 'PATCH';
-        expiresInSeconds?: number;
+        environment: string;
     };
-    path?: never;
     query?: never;
-    url: '/sticky-sessions/urls';
+    url: '/applications/{applicationId}/environments/{environment}/storage/buckets';
 };
 
-export type CreateStickyUrlErrors = {
+export type ListBucketsErrors = {
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type ListBucketsError = ListBucketsErrors[keyof ListBucketsErrors];
+
+export type ListBucketsResponses = {
+    /**
+     * OK
+     */
+    200: {
+        items: Array<Bucket>;
+        /**
+         * Number of matching items on all pages.
+         */
+        total: number;
+    };
+};
+
+export type ListBucketsResponse = ListBucketsResponses[keyof ListBucketsResponses];
+
+export type CreateBucketData = {
+    body: {
+        name: string;
+        /**
+         * Slug or UUID of an environment.
+         */
+        environment?: string;
+        /**
+         * Slug or UUID of an environment.
+         */
+        environmentId?: string;
+        visibility?: 'private' | 'public';
+        slug?: string;
+    };
+    headers?: {
+        /**
+         * Repeats of the same request with this key get the first response, for 24 hours.
+         */
+        'Idempotency-Key'?: string;
+    };
+    path: {
+        /**
+         * The id of the application.
+         */
+        applicationId: string;
+        /**
+         * The slug or UUID of the environment.
+         */
+        environment: string;
+    };
+    query?: never;
+    url: '/applications/{applicationId}/environments/{environment}/storage/buckets';
+};
+
+export type CreateBucketErrors = {
     /**
      * Invalid value or malformed body
      */
@@ -7395,16 +5094,2033 @@ export type CreateStickyUrlErrors = {
     503: Error;
 };
 
-export type CreateStickyUrlError = CreateStickyUrlErrors[keyof CreateStickyUrlErrors];
+export type CreateBucketError = CreateBucketErrors[keyof CreateBucketErrors];
 
-export type CreateStickyUrlResponses = {
+export type CreateBucketResponses = {
+    /**
+     * Created
+     */
+    201: Bucket;
+};
+
+export type CreateBucketResponse = CreateBucketResponses[keyof CreateBucketResponses];
+
+export type DeleteBucketData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the application.
+         */
+        applicationId: string;
+        /**
+         * The slug or UUID of the environment.
+         */
+        environment: string;
+        /**
+         * The name of the bucket.
+         */
+        bucket: string;
+    };
+    query?: {
+        /**
+         * Whether to delete live objects as well.
+         */
+        force?: 'true' | 'false';
+    };
+    url: '/applications/{applicationId}/environments/{environment}/buckets/{bucket}';
+};
+
+export type DeleteBucketErrors = {
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Conflict with the current state
+     */
+    409: Error;
+    /**
+     * Validation failed
+     */
+    422: ValidationError;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type DeleteBucketError = DeleteBucketErrors[keyof DeleteBucketErrors];
+
+export type DeleteBucketResponses = {
+    /**
+     * No content
+     */
+    204: void;
+};
+
+export type DeleteBucketResponse = DeleteBucketResponses[keyof DeleteBucketResponses];
+
+export type GetBucketData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the application.
+         */
+        applicationId: string;
+        /**
+         * The slug or UUID of the environment.
+         */
+        environment: string;
+        /**
+         * The name of the bucket.
+         */
+        bucket: string;
+    };
+    query?: never;
+    url: '/applications/{applicationId}/environments/{environment}/buckets/{bucket}';
+};
+
+export type GetBucketErrors = {
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type GetBucketError = GetBucketErrors[keyof GetBucketErrors];
+
+export type GetBucketResponses = {
     /**
      * OK
      */
-    200: StickyUrl;
+    200: Bucket;
 };
 
-export type CreateStickyUrlResponse = CreateStickyUrlResponses[keyof CreateStickyUrlResponses];
+export type GetBucketResponse = GetBucketResponses[keyof GetBucketResponses];
+
+export type TrashObjectsData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the application.
+         */
+        applicationId: string;
+        /**
+         * The slug or UUID of the environment.
+         */
+        environment: string;
+        /**
+         * The name of the bucket.
+         */
+        bucket: string;
+    };
+    query: {
+        /**
+         * Objects whose key starts with this prefix.
+         */
+        prefix: string;
+    };
+    url: '/applications/{applicationId}/environments/{environment}/buckets/{bucket}/objects';
+};
+
+export type TrashObjectsErrors = {
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Validation failed
+     */
+    422: ValidationError;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type TrashObjectsError = TrashObjectsErrors[keyof TrashObjectsErrors];
+
+export type TrashObjectsResponses = {
+    /**
+     * OK
+     */
+    200: TrashedCount;
+};
+
+export type TrashObjectsResponse = TrashObjectsResponses[keyof TrashObjectsResponses];
+
+export type ListObjectsData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the application.
+         */
+        applicationId: string;
+        /**
+         * The slug or UUID of the environment.
+         */
+        environment: string;
+        /**
+         * The name of the bucket.
+         */
+        bucket: string;
+    };
+    query?: {
+        /**
+         * The `nextCursor` of the previous page.
+         */
+        cursor?: string;
+        /**
+         * Maximum number of items.
+         */
+        limit?: number;
+        /**
+         * Objects whose key starts with this prefix.
+         */
+        prefix?: string;
+        /**
+         * Groups keys by everything up to this text.
+         */
+        delimiter?: string;
+    };
+    url: '/applications/{applicationId}/environments/{environment}/buckets/{bucket}/objects';
+};
+
+export type ListObjectsErrors = {
+    /**
+     * Invalid value or malformed body
+     */
+    400: Error;
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Validation failed
+     */
+    422: ValidationError;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type ListObjectsError = ListObjectsErrors[keyof ListObjectsErrors];
+
+export type ListObjectsResponses = {
+    /**
+     * OK
+     */
+    200: {
+        items: Array<StorageObject>;
+        /**
+         * Number of matching items on all pages.
+         */
+        total: number;
+        nextCursor: string | null;
+        commonPrefixes: Array<string>;
+    };
+};
+
+export type ListObjectsResponse = ListObjectsResponses[keyof ListObjectsResponses];
+
+export type TrashObjectData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the application.
+         */
+        applicationId: string;
+        /**
+         * The slug or UUID of the environment.
+         */
+        environment: string;
+        /**
+         * The id of the object.
+         */
+        objectId: string;
+    };
+    query?: never;
+    url: '/applications/{applicationId}/environments/{environment}/objects/{objectId}';
+};
+
+export type TrashObjectErrors = {
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type TrashObjectError = TrashObjectErrors[keyof TrashObjectErrors];
+
+export type TrashObjectResponses = {
+    /**
+     * No content
+     */
+    204: void;
+};
+
+export type TrashObjectResponse = TrashObjectResponses[keyof TrashObjectResponses];
+
+export type GetObjectData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the application.
+         */
+        applicationId: string;
+        /**
+         * The slug or UUID of the environment.
+         */
+        environment: string;
+        /**
+         * The id of the object.
+         */
+        objectId: string;
+    };
+    query?: never;
+    url: '/applications/{applicationId}/environments/{environment}/objects/{objectId}';
+};
+
+export type GetObjectErrors = {
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type GetObjectError = GetObjectErrors[keyof GetObjectErrors];
+
+export type GetObjectResponses = {
+    /**
+     * OK
+     */
+    200: StorageObject;
+};
+
+export type GetObjectResponse = GetObjectResponses[keyof GetObjectResponses];
+
+export type GetObjectAccessUrlData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the application.
+         */
+        applicationId: string;
+        /**
+         * The slug or UUID of the environment.
+         */
+        environment: string;
+        /**
+         * The id of the object.
+         */
+        objectId: string;
+    };
+    query?: {
+        /**
+         * Lifetime of the URL.
+         */
+        expiresInSeconds?: number;
+    };
+    url: '/applications/{applicationId}/environments/{environment}/objects/{objectId}/access-url';
+};
+
+export type GetObjectAccessUrlErrors = {
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Validation failed
+     */
+    422: ValidationError;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type GetObjectAccessUrlError = GetObjectAccessUrlErrors[keyof GetObjectAccessUrlErrors];
+
+export type GetObjectAccessUrlResponses = {
+    /**
+     * OK
+     */
+    200: ObjectAccess;
+};
+
+export type GetObjectAccessUrlResponse = GetObjectAccessUrlResponses[keyof GetObjectAccessUrlResponses];
+
+export type EmptyTrashData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the application.
+         */
+        applicationId: string;
+        /**
+         * The slug or UUID of the environment.
+         */
+        environment: string;
+        /**
+         * The name of the bucket.
+         */
+        bucket: string;
+    };
+    query?: never;
+    url: '/applications/{applicationId}/environments/{environment}/buckets/{bucket}/trash';
+};
+
+export type EmptyTrashErrors = {
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type EmptyTrashError = EmptyTrashErrors[keyof EmptyTrashErrors];
+
+export type EmptyTrashResponses = {
+    /**
+     * OK
+     */
+    200: PurgedCount;
+};
+
+export type EmptyTrashResponse = EmptyTrashResponses[keyof EmptyTrashResponses];
+
+export type ListTrashData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the application.
+         */
+        applicationId: string;
+        /**
+         * The slug or UUID of the environment.
+         */
+        environment: string;
+        /**
+         * The name of the bucket.
+         */
+        bucket: string;
+    };
+    query?: {
+        /**
+         * The `nextCursor` of the previous page.
+         */
+        cursor?: string;
+        /**
+         * Maximum number of items.
+         */
+        limit?: number;
+    };
+    url: '/applications/{applicationId}/environments/{environment}/buckets/{bucket}/trash';
+};
+
+export type ListTrashErrors = {
+    /**
+     * Invalid value or malformed body
+     */
+    400: Error;
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Validation failed
+     */
+    422: ValidationError;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type ListTrashError = ListTrashErrors[keyof ListTrashErrors];
+
+export type ListTrashResponses = {
+    /**
+     * OK
+     */
+    200: {
+        items: Array<TrashedObject>;
+        /**
+         * Number of matching items on all pages.
+         */
+        total: number;
+        nextCursor: string | null;
+    };
+};
+
+export type ListTrashResponse = ListTrashResponses[keyof ListTrashResponses];
+
+export type RestoreObjectData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the application.
+         */
+        applicationId: string;
+        /**
+         * The slug or UUID of the environment.
+         */
+        environment: string;
+        /**
+         * The id of the object.
+         */
+        objectId: string;
+    };
+    query?: never;
+    url: '/applications/{applicationId}/environments/{environment}/trash/{objectId}/restore';
+};
+
+export type RestoreObjectErrors = {
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Conflict with the current state
+     */
+    409: Error;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type RestoreObjectError = RestoreObjectErrors[keyof RestoreObjectErrors];
+
+export type RestoreObjectResponses = {
+    /**
+     * OK
+     */
+    200: StorageObject;
+};
+
+export type RestoreObjectResponse = RestoreObjectResponses[keyof RestoreObjectResponses];
+
+export type RestoreObjectsData = {
+    body: {
+        prefix?: string;
+        deletedAfter?: string;
+    };
+    path: {
+        /**
+         * The id of the application.
+         */
+        applicationId: string;
+        /**
+         * The slug or UUID of the environment.
+         */
+        environment: string;
+        /**
+         * The name of the bucket.
+         */
+        bucket: string;
+    };
+    query?: never;
+    url: '/applications/{applicationId}/environments/{environment}/buckets/{bucket}/trash/restore';
+};
+
+export type RestoreObjectsErrors = {
+    /**
+     * Invalid value or malformed body
+     */
+    400: Error;
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Request body too large
+     */
+    413: Error;
+    /**
+     * Validation failed
+     */
+    422: ValidationError;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type RestoreObjectsError = RestoreObjectsErrors[keyof RestoreObjectsErrors];
+
+export type RestoreObjectsResponses = {
+    /**
+     * OK
+     */
+    200: RestoredCount;
+};
+
+export type RestoreObjectsResponse = RestoreObjectsResponses[keyof RestoreObjectsResponses];
+
+export type PurgeObjectData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the application.
+         */
+        applicationId: string;
+        /**
+         * The slug or UUID of the environment.
+         */
+        environment: string;
+        /**
+         * The id of the object.
+         */
+        objectId: string;
+    };
+    query?: never;
+    url: '/applications/{applicationId}/environments/{environment}/trash/{objectId}';
+};
+
+export type PurgeObjectErrors = {
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type PurgeObjectError = PurgeObjectErrors[keyof PurgeObjectErrors];
+
+export type PurgeObjectResponses = {
+    /**
+     * No content
+     */
+    204: void;
+};
+
+export type PurgeObjectResponse = PurgeObjectResponses[keyof PurgeObjectResponses];
+
+export type ListUploadSessionsData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the application.
+         */
+        applicationId: string;
+        /**
+         * The slug or UUID of the environment.
+         */
+        environment: string;
+        /**
+         * The name of the bucket.
+         */
+        bucket: string;
+    };
+    query?: never;
+    url: '/applications/{applicationId}/environments/{environment}/buckets/{bucket}/uploads';
+};
+
+export type ListUploadSessionsErrors = {
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type ListUploadSessionsError = ListUploadSessionsErrors[keyof ListUploadSessionsErrors];
+
+export type ListUploadSessionsResponses = {
+    /**
+     * OK
+     */
+    200: {
+        items: Array<UploadSession>;
+        /**
+         * Number of matching items on all pages.
+         */
+        total: number;
+    };
+};
+
+export type ListUploadSessionsResponse = ListUploadSessionsResponses[keyof ListUploadSessionsResponses];
+
+export type CreateUploadSessionData = {
+    body: {
+        key: string;
+        contentLength: number;
+        checksumSha256: string;
+        contentType?: string;
+        checksumSha1?: string;
+        checksumMd5?: string;
+    };
+    headers?: {
+        /**
+         * Repeats of the same request with this key get the first response, for 24 hours.
+         */
+        'Idempotency-Key'?: string;
+    };
+    path: {
+        /**
+         * The id of the application.
+         */
+        applicationId: string;
+        /**
+         * The slug or UUID of the environment.
+         */
+        environment: string;
+        /**
+         * The name of the bucket.
+         */
+        bucket: string;
+    };
+    query?: never;
+    url: '/applications/{applicationId}/environments/{environment}/buckets/{bucket}/uploads';
+};
+
+export type CreateUploadSessionErrors = {
+    /**
+     * Invalid value or malformed body
+     */
+    400: Error;
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Conflict with the current state
+     */
+    409: Error;
+    /**
+     * Request body too large
+     */
+    413: Error;
+    /**
+     * Validation failed
+     */
+    422: ValidationError;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type CreateUploadSessionError = CreateUploadSessionErrors[keyof CreateUploadSessionErrors];
+
+export type CreateUploadSessionResponses = {
+    /**
+     * Created
+     */
+    201: NewUploadSession;
+};
+
+export type CreateUploadSessionResponse = CreateUploadSessionResponses[keyof CreateUploadSessionResponses];
+
+export type GetUploadSessionData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the application.
+         */
+        applicationId: string;
+        /**
+         * The slug or UUID of the environment.
+         */
+        environment: string;
+        /**
+         * The name of the bucket.
+         */
+        bucket: string;
+        /**
+         * The id of the upload session.
+         */
+        sessionId: string;
+    };
+    query?: never;
+    url: '/applications/{applicationId}/environments/{environment}/buckets/{bucket}/uploads/{sessionId}';
+};
+
+export type GetUploadSessionErrors = {
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type GetUploadSessionError = GetUploadSessionErrors[keyof GetUploadSessionErrors];
+
+export type GetUploadSessionResponses = {
+    /**
+     * OK
+     */
+    200: UploadSession;
+};
+
+export type GetUploadSessionResponse = GetUploadSessionResponses[keyof GetUploadSessionResponses];
+
+export type ListDeploymentsData = {
+    body?: never;
+    path?: never;
+    query?: {
+        /**
+         * The id of the last item received.
+         */
+        from?: string;
+        /**
+         * Maximum number of items.
+         */
+        limit?: number;
+        /**
+         * Deployments of this organization.
+         */
+        organizationId?: string;
+        /**
+         * Deployments of this application.
+         */
+        applicationId?: string;
+        /**
+         * Deployments in the environment with this UUID, or in all with this slug.
+         */
+        environment?: string;
+        /**
+         * Alias of `environment`; if both are sent, they must agree.
+         */
+        environmentId?: string;
+        /**
+         * Deployments with this status.
+         */
+        status?: 'PENDING' | 'QUEUED' | 'STARTING' | 'BUILDING' | 'PROVISIONING' | 'ACTIVE' | 'FAILED';
+    };
+    url: '/deployments';
+};
+
+export type ListDeploymentsErrors = {
+    /**
+     * Invalid value or malformed body
+     */
+    400: Error;
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Validation failed
+     */
+    422: ValidationError;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type ListDeploymentsError = ListDeploymentsErrors[keyof ListDeploymentsErrors];
+
+export type ListDeploymentsResponses = {
+    /**
+     * OK
+     */
+    200: {
+        items: Array<Deployment>;
+        /**
+         * Number of matching items on all pages.
+         */
+        total: number;
+    };
+};
+
+export type ListDeploymentsResponse = ListDeploymentsResponses[keyof ListDeploymentsResponses];
+
+export type CreateDeploymentData = {
+    body: {
+        applicationId: string;
+        /**
+         * Slug or UUID of an environment; `production` by default.
+         */
+        environment?: string;
+        /**
+         * Alias of `environment`; send one of the two.
+         */
+        environmentId?: string;
+        /**
+         * The folder of the archive to deploy, instead of the application’s root directory.
+         */
+        rootDirectory?: string;
+        /**
+         * Git metadata to show with the deployment. The platform neither fetches nor verifies it. Lengths count characters.
+         */
+        git?: {
+            commit?: string;
+            branch?: string;
+            /**
+             * May have several lines.
+             */
+            message?: string;
+            /**
+             * Whether files differ from the commit.
+             */
+            isDirty?: boolean;
+            pullRequest?: number;
+            /**
+             * An http or https URL without user and password.
+             */
+            repository?: string;
+        };
+        /**
+         * Not supported yet (400). Upload an archive instead.
+         */
+        gitSource?: {
+            [key: string]: unknown;
+        };
+    };
+    headers?: {
+        /**
+         * Repeats of the same request with this key get the first response, for 24 hours.
+         */
+        'Idempotency-Key'?: string;
+    };
+    path?: never;
+    query?: never;
+    url: '/deployments';
+};
+
+export type CreateDeploymentErrors = {
+    /**
+     * Invalid value or malformed body
+     */
+    400: Error;
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Refused for billing reasons
+     */
+    402: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Conflict with the current state
+     */
+    409: Error;
+    /**
+     * Request body too large
+     */
+    413: Error;
+    /**
+     * Validation failed
+     */
+    422: ValidationError;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type CreateDeploymentError = CreateDeploymentErrors[keyof CreateDeploymentErrors];
+
+export type CreateDeploymentResponses = {
+    /**
+     * Created
+     */
+    201: Deployment;
+};
+
+export type CreateDeploymentResponse = CreateDeploymentResponses[keyof CreateDeploymentResponses];
+
+export type GetDeploymentData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the deployment.
+         */
+        id: string;
+    };
+    query?: never;
+    url: '/deployments/{id}';
+};
+
+export type GetDeploymentErrors = {
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type GetDeploymentError = GetDeploymentErrors[keyof GetDeploymentErrors];
+
+export type GetDeploymentResponses = {
+    /**
+     * OK
+     */
+    200: Deployment;
+};
+
+export type GetDeploymentResponse = GetDeploymentResponses[keyof GetDeploymentResponses];
+
+export type StartUploadData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the deployment.
+         */
+        id: string;
+    };
+    query?: never;
+    url: '/deployments/{id}/upload/start';
+};
+
+export type StartUploadErrors = {
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Conflict with the current state
+     */
+    409: Error;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type StartUploadError = StartUploadErrors[keyof StartUploadErrors];
+
+export type StartUploadResponses = {
+    /**
+     * OK
+     */
+    200: Upload;
+};
+
+export type StartUploadResponse = StartUploadResponses[keyof StartUploadResponses];
+
+export type CreatePartUrlData = {
+    body: {
+        /**
+         * The id that `upload/start` returned.
+         */
+        uploadId: string;
+        partNumber: number;
+    };
+    path: {
+        /**
+         * The id of the deployment.
+         */
+        id: string;
+    };
+    query?: never;
+    url: '/deployments/{id}/upload/part';
+};
+
+export type CreatePartUrlErrors = {
+    /**
+     * Invalid value or malformed body
+     */
+    400: Error;
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Conflict with the current state
+     */
+    409: Error;
+    /**
+     * Request body too large
+     */
+    413: Error;
+    /**
+     * Validation failed
+     */
+    422: ValidationError;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type CreatePartUrlError = CreatePartUrlErrors[keyof CreatePartUrlErrors];
+
+export type CreatePartUrlResponses = {
+    /**
+     * OK
+     */
+    200: PartUrl;
+};
+
+export type CreatePartUrlResponse = CreatePartUrlResponses[keyof CreatePartUrlResponses];
+
+export type CompleteUploadData = {
+    body: {
+        /**
+         * The id that `upload/start` returned.
+         */
+        uploadId: string;
+        parts: Array<{
+            partNumber: number;
+            etag: string;
+        }>;
+    };
+    path: {
+        /**
+         * The id of the deployment.
+         */
+        id: string;
+    };
+    query?: never;
+    url: '/deployments/{id}/upload/complete';
+};
+
+export type CompleteUploadErrors = {
+    /**
+     * Invalid value or malformed body
+     */
+    400: Error;
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Conflict with the current state
+     */
+    409: Error;
+    /**
+     * Request body too large
+     */
+    413: Error;
+    /**
+     * Validation failed
+     */
+    422: ValidationError;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type CompleteUploadError = CompleteUploadErrors[keyof CompleteUploadErrors];
+
+export type CompleteUploadResponses = {
+    /**
+     * No content
+     */
+    204: void;
+};
+
+export type CompleteUploadResponse = CompleteUploadResponses[keyof CompleteUploadResponses];
+
+export type PromoteDeploymentData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the deployment.
+         */
+        id: string;
+    };
+    query?: never;
+    url: '/deployments/{id}/promote';
+};
+
+export type PromoteDeploymentErrors = {
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Conflict with the current state
+     */
+    409: Error;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type PromoteDeploymentError = PromoteDeploymentErrors[keyof PromoteDeploymentErrors];
+
+export type PromoteDeploymentResponses = {
+    /**
+     * OK
+     */
+    200: Deployment;
+};
+
+export type PromoteDeploymentResponse = PromoteDeploymentResponses[keyof PromoteDeploymentResponses];
+
+export type CancelDeploymentData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the deployment.
+         */
+        id: string;
+    };
+    query?: never;
+    url: '/deployments/{id}/cancel';
+};
+
+export type CancelDeploymentErrors = {
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Conflict with the current state
+     */
+    409: Error;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type CancelDeploymentError = CancelDeploymentErrors[keyof CancelDeploymentErrors];
+
+export type CancelDeploymentResponses = {
+    /**
+     * OK
+     */
+    200: Deployment;
+};
+
+export type CancelDeploymentResponse = CancelDeploymentResponses[keyof CancelDeploymentResponses];
+
+export type ListBuildLogsData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the deployment.
+         */
+        id: string;
+    };
+    query?: {
+        /**
+         * Number of items to skip.
+         */
+        offset?: number;
+        /**
+         * Maximum number of items.
+         */
+        limit?: number;
+        /**
+         * Lines after this moment.
+         */
+        'createdAt[gt]'?: string;
+    };
+    url: '/deployments/{id}/logs';
+};
+
+export type ListBuildLogsErrors = {
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Validation failed
+     */
+    422: ValidationError;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type ListBuildLogsError = ListBuildLogsErrors[keyof ListBuildLogsErrors];
+
+export type ListBuildLogsResponses = {
+    /**
+     * OK
+     */
+    200: {
+        totalItems: number;
+        limit: number;
+        offset: number;
+        items: Array<BuildLog>;
+    };
+};
+
+export type ListBuildLogsResponse = ListBuildLogsResponses[keyof ListBuildLogsResponses];
+
+export type StreamBuildLogData = {
+    body?: never;
+    headers?: {
+        /**
+         * The id of the last line received.
+         */
+        'Last-Event-ID'?: string;
+    };
+    path: {
+        /**
+         * The id of the deployment.
+         */
+        id: string;
+    };
+    query?: never;
+    url: '/deployments/{id}/logs/stream';
+};
+
+export type StreamBuildLogErrors = {
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Validation failed
+     */
+    422: ValidationError;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type StreamBuildLogError = StreamBuildLogErrors[keyof StreamBuildLogErrors];
+
+export type StreamBuildLogResponses = {
+    /**
+     * Server-sent events. Comments keep the connection open.
+     */
+    200: string;
+    /**
+     * Nothing is left to send
+     */
+    204: void;
+};
+
+export type StreamBuildLogResponse = StreamBuildLogResponses[keyof StreamBuildLogResponses];
+
+export type ListDeploymentFilesData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the deployment.
+         */
+        id: string;
+    };
+    query?: {
+        /**
+         * The `nextCursor` of the previous page.
+         */
+        cursor?: string;
+        /**
+         * Maximum number of items.
+         */
+        limit?: number;
+    };
+    url: '/deployments/{id}/files';
+};
+
+export type ListDeploymentFilesErrors = {
+    /**
+     * Invalid value or malformed body
+     */
+    400: Error;
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Validation failed
+     */
+    422: ValidationError;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type ListDeploymentFilesError = ListDeploymentFilesErrors[keyof ListDeploymentFilesErrors];
+
+export type ListDeploymentFilesResponses = {
+    /**
+     * OK
+     */
+    200: {
+        items: Array<DeployedFile>;
+        /**
+         * Number of matching items on all pages.
+         */
+        total: number;
+        nextCursor: string | null;
+    };
+};
+
+export type ListDeploymentFilesResponse = ListDeploymentFilesResponses[keyof ListDeploymentFilesResponses];
+
+export type ListHostnamesData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the application.
+         */
+        id: string;
+    };
+    query?: never;
+    url: '/applications/{id}/hostnames';
+};
+
+export type ListHostnamesErrors = {
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type ListHostnamesError = ListHostnamesErrors[keyof ListHostnamesErrors];
+
+export type ListHostnamesResponses = {
+    /**
+     * OK
+     */
+    200: Hostnames;
+};
+
+export type ListHostnamesResponse = ListHostnamesResponses[keyof ListHostnamesResponses];
+
+export type ListDeploymentHostnamesData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the deployment.
+         */
+        id: string;
+    };
+    query?: never;
+    url: '/deployments/{id}/hostnames';
+};
+
+export type ListDeploymentHostnamesErrors = {
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type ListDeploymentHostnamesError = ListDeploymentHostnamesErrors[keyof ListDeploymentHostnamesErrors];
+
+export type ListDeploymentHostnamesResponses = {
+    /**
+     * OK
+     */
+    200: {
+        items: Array<Hostname>;
+        /**
+         * Number of matching items on all pages.
+         */
+        total: number;
+    };
+};
+
+export type ListDeploymentHostnamesResponse = ListDeploymentHostnamesResponses[keyof ListDeploymentHostnamesResponses];
+
+export type GetHostnameAvailabilityData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the application.
+         */
+        id: string;
+    };
+    query: {
+        /**
+         * The label to check.
+         */
+        label: string;
+    };
+    url: '/applications/{id}/hostname/availability';
+};
+
+export type GetHostnameAvailabilityErrors = {
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Validation failed
+     */
+    422: ValidationError;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type GetHostnameAvailabilityError = GetHostnameAvailabilityErrors[keyof GetHostnameAvailabilityErrors];
+
+export type GetHostnameAvailabilityResponses = {
+    /**
+     * OK
+     */
+    200: HostnameAvailability;
+};
+
+export type GetHostnameAvailabilityResponse = GetHostnameAvailabilityResponses[keyof GetHostnameAvailabilityResponses];
+
+export type SetHostnameData = {
+    body: {
+        label: string;
+    };
+    path: {
+        /**
+         * The id of the application.
+         */
+        id: string;
+    };
+    query?: never;
+    url: '/applications/{id}/hostname';
+};
+
+export type SetHostnameErrors = {
+    /**
+     * Invalid value or malformed body
+     */
+    400: Error;
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Conflict with the current state
+     */
+    409: Error;
+    /**
+     * Request body too large
+     */
+    413: Error;
+    /**
+     * Validation failed
+     */
+    422: ValidationError;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type SetHostnameError = SetHostnameErrors[keyof SetHostnameErrors];
+
+export type SetHostnameResponses = {
+    /**
+     * OK
+     */
+    200: ProductionHostname;
+};
+
+export type SetHostnameResponse = SetHostnameResponses[keyof SetHostnameResponses];
 
 export type ListRequestsData = {
     body?: never;
@@ -8075,11 +7791,11 @@ export type StreamApplicationRuntimeLogsResponses = {
 
 export type StreamApplicationRuntimeLogsResponse = StreamApplicationRuntimeLogsResponses[keyof StreamApplicationRuntimeLogsResponses];
 
-export type ListActivityData = {
+export type ListDeploymentFunctionsData = {
     body?: never;
     path: {
         /**
-         * The id of the application.
+         * The id of the deployment.
          */
         id: string;
     };
@@ -8092,15 +7808,11 @@ export type ListActivityData = {
          * Maximum number of items.
          */
         limit?: number;
-        /**
-         * Changes of this type.
-         */
-        type?: 'variable.created' | 'variable.updated' | 'variable.deleted' | 'hostname.set' | 'api_key.created' | 'api_key.deleted' | 'deployment.created' | 'deployment.active' | 'deployment.failed' | 'deployment.promoted' | 'deployment.cancelled' | 'deployment.retired';
     };
-    url: '/applications/{id}/activity';
+    url: '/deployments/{id}/functions';
 };
 
-export type ListActivityErrors = {
+export type ListDeploymentFunctionsErrors = {
     /**
      * Invalid value or malformed body
      */
@@ -8135,14 +7847,14 @@ export type ListActivityErrors = {
     503: Error;
 };
 
-export type ListActivityError = ListActivityErrors[keyof ListActivityErrors];
+export type ListDeploymentFunctionsError = ListDeploymentFunctionsErrors[keyof ListDeploymentFunctionsErrors];
 
-export type ListActivityResponses = {
+export type ListDeploymentFunctionsResponses = {
     /**
      * OK
      */
     200: {
-        items: Array<Activity>;
+        items: Array<DeployedFunction>;
         /**
          * Number of matching items on all pages.
          */
@@ -8151,27 +7863,90 @@ export type ListActivityResponses = {
     };
 };
 
-export type ListActivityResponse = ListActivityResponses[keyof ListActivityResponses];
+export type ListDeploymentFunctionsResponse = ListDeploymentFunctionsResponses[keyof ListDeploymentFunctionsResponses];
 
-export type StreamActivityData = {
+export type ListCronsData = {
     body?: never;
-    headers?: {
-        /**
-         * The id of the last event received; the stream continues after it.
-         */
-        'Last-Event-ID'?: string;
-    };
     path: {
         /**
-         * The id of the application.
+         * The id of the deployment.
          */
         id: string;
     };
     query?: never;
-    url: '/applications/{id}/activity/stream';
+    url: '/deployments/{id}/crons';
 };
 
-export type StreamActivityErrors = {
+export type ListCronsErrors = {
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type ListCronsError = ListCronsErrors[keyof ListCronsErrors];
+
+export type ListCronsResponses = {
+    /**
+     * OK
+     */
+    200: {
+        items: Array<Cron>;
+        /**
+         * Number of matching items on all pages.
+         */
+        total: number;
+    };
+};
+
+export type ListCronsResponse = ListCronsResponses[keyof ListCronsResponses];
+
+export type ListCronRunsData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the deployment.
+         */
+        id: string;
+        /**
+         * The id of the cron.
+         */
+        cronId: string;
+    };
+    query?: {
+        /**
+         * The id of the last item received.
+         */
+        from?: string;
+        /**
+         * Maximum number of items.
+         */
+        limit?: number;
+    };
+    url: '/deployments/{id}/crons/{cronId}/runs';
+};
+
+export type ListCronRunsErrors = {
     /**
      * Missing, expired or unrecognized token
      */
@@ -8202,84 +7977,257 @@ export type StreamActivityErrors = {
     503: Error;
 };
 
-export type StreamActivityError = StreamActivityErrors[keyof StreamActivityErrors];
+export type ListCronRunsError = ListCronRunsErrors[keyof ListCronRunsErrors];
 
-export type StreamActivityResponses = {
+export type ListCronRunsResponses = {
     /**
-     * Server-sent events. Comments keep the connection open.
+     * OK
      */
-    200: string;
+    200: {
+        items: Array<CronRun>;
+        /**
+         * Number of matching items on all pages.
+         */
+        total: number;
+    };
 };
 
-export type StreamActivityResponse = StreamActivityResponses[keyof StreamActivityResponses];
+export type ListCronRunsResponse = ListCronRunsResponses[keyof ListCronRunsResponses];
 
-export type ExchangeApiKeyData = {
+export type RunCronData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the deployment.
+         */
+        id: string;
+        /**
+         * The id of the cron.
+         */
+        cronId: string;
+    };
+    query?: never;
+    url: '/deployments/{id}/crons/{cronId}/run';
+};
+
+export type RunCronErrors = {
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Conflict with the current state
+     */
+    409: Error;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type RunCronError = RunCronErrors[keyof RunCronErrors];
+
+export type RunCronResponses = {
+    /**
+     * OK
+     */
+    200: CronRun;
+};
+
+export type RunCronResponse = RunCronResponses[keyof RunCronResponses];
+
+export type PurgeImageCacheData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the deployment.
+         */
+        id: string;
+    };
+    query?: {
+        /**
+         * The path or URL of the source image, as requests name it.
+         */
+        source?: string;
+    };
+    url: '/deployments/{id}/image-cache';
+};
+
+export type PurgeImageCacheErrors = {
+    /**
+     * Invalid value or malformed body
+     */
+    400: Error;
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Validation failed
+     */
+    422: ValidationError;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type PurgeImageCacheError = PurgeImageCacheErrors[keyof PurgeImageCacheErrors];
+
+export type PurgeImageCacheResponses = {
+    /**
+     * OK
+     */
+    200: ImagePurge;
+};
+
+export type PurgeImageCacheResponse = PurgeImageCacheResponses[keyof PurgeImageCacheResponses];
+
+export type InspectImageCacheData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the deployment.
+         */
+        id: string;
+    };
+    query?: {
+        /**
+         * The path or URL of the source image, as requests name it.
+         */
+        source?: string;
+    };
+    url: '/deployments/{id}/image-cache';
+};
+
+export type InspectImageCacheErrors = {
+    /**
+     * Invalid value or malformed body
+     */
+    400: Error;
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Validation failed
+     */
+    422: ValidationError;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type InspectImageCacheError = InspectImageCacheErrors[keyof InspectImageCacheErrors];
+
+export type InspectImageCacheResponses = {
+    /**
+     * OK
+     */
+    200: ImageCache;
+};
+
+export type InspectImageCacheResponse = InspectImageCacheResponses[keyof InspectImageCacheResponses];
+
+export type CreateStickyUrlData = {
     body: {
-        grant_type: 'client_credentials';
         /**
-         * The id of the API key, unless sent with HTTP Basic.
+         * URLs with the same key lead to the same process.
          */
-        client_id?: string;
+        key: string;
         /**
-         * The secret of the API key, unless sent with HTTP Basic.
+         * A path of the deployment, optionally with a query.
          */
-        client_secret?: string;
+        endpoint: string;
         /**
-         * A subset of the key’s scopes, separated by spaces. All of them by default.
+         * The only method to allow; all methods by default.
          */
-        scope?: string;
+        method?: 'GET' | 'POST' | 'PUT' | 'DELETE' | 'HEAD' | 'OPTIONS' | 'PATCH';
+        expiresInSeconds?: number;
     };
     path?: never;
     query?: never;
-    url: '/oauth2/token';
+    url: '/sticky-sessions/urls';
 };
 
-export type ExchangeApiKeyErrors = {
+export type CreateStickyUrlErrors = {
     /**
-     * The request is malformed, or asks for an unsupported grant or scope
+     * Invalid value or malformed body
      */
-    400: OAuthError;
+    400: Error;
     /**
-     * Unknown key or wrong secret (invalid_client); deleted or expired key (invalid_token)
+     * Missing, expired or unrecognized token
      */
-    401: OAuthError;
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Conflict with the current state
+     */
+    409: Error;
     /**
      * Request body too large
      */
-    413: OAuthError;
+    413: Error;
     /**
-     * Too many requests; retry only if Retry-After is present
+     * Validation failed
      */
-    429: OAuthThrottleError;
-    /**
-     * Unexpected failure
-     */
-    500: OAuthError;
-    /**
-     * A dependency is temporarily unavailable
-     */
-    503: OAuthError;
-};
-
-export type ExchangeApiKeyError = ExchangeApiKeyErrors[keyof ExchangeApiKeyErrors];
-
-export type ExchangeApiKeyResponses = {
-    /**
-     * The access token
-     */
-    200: KeyToken;
-};
-
-export type ExchangeApiKeyResponse = ExchangeApiKeyResponses[keyof ExchangeApiKeyResponses];
-
-export type GetJwksData = {
-    body?: never;
-    path?: never;
-    query?: never;
-    url: '/.well-known/jwks.json';
-};
-
-export type GetJwksErrors = {
+    422: ValidationError;
     /**
      * Too many requests; retry only if Retry-After is present
      */
@@ -8294,27 +8242,42 @@ export type GetJwksErrors = {
     503: Error;
 };
 
-export type GetJwksError = GetJwksErrors[keyof GetJwksErrors];
+export type CreateStickyUrlError = CreateStickyUrlErrors[keyof CreateStickyUrlErrors];
 
-export type GetJwksResponses = {
+export type CreateStickyUrlResponses = {
     /**
-     * The document
+     * OK
      */
-    200: {
-        [key: string]: unknown;
-    };
+    200: StickyUrl;
 };
 
-export type GetJwksResponse = GetJwksResponses[keyof GetJwksResponses];
+export type CreateStickyUrlResponse = CreateStickyUrlResponses[keyof CreateStickyUrlResponses];
 
-export type GetAuthorizationServerData = {
+export type ListQuotasData = {
     body?: never;
-    path?: never;
+    path: {
+        /**
+         * The id of the organization.
+         */
+        id: string;
+    };
     query?: never;
-    url: '/.well-known/oauth-authorization-server';
+    url: '/organizations/{id}/quotas';
 };
 
-export type GetAuthorizationServerErrors = {
+export type ListQuotasErrors = {
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
     /**
      * Too many requests; retry only if Retry-After is present
      */
@@ -8329,27 +8292,59 @@ export type GetAuthorizationServerErrors = {
     503: Error;
 };
 
-export type GetAuthorizationServerError = GetAuthorizationServerErrors[keyof GetAuthorizationServerErrors];
+export type ListQuotasError = ListQuotasErrors[keyof ListQuotasErrors];
 
-export type GetAuthorizationServerResponses = {
+export type ListQuotasResponses = {
     /**
-     * The document
+     * OK
      */
-    200: {
-        [key: string]: unknown;
-    };
+    200: Quotas;
 };
 
-export type GetAuthorizationServerResponse = GetAuthorizationServerResponses[keyof GetAuthorizationServerResponses];
+export type ListQuotasResponse = ListQuotasResponses[keyof ListQuotasResponses];
 
-export type GetProtectedResourceData = {
+export type GetOverviewData = {
     body?: never;
-    path?: never;
-    query?: never;
-    url: '/.well-known/oauth-protected-resource';
+    path: {
+        /**
+         * The id of the organization.
+         */
+        id: string;
+    };
+    query?: {
+        /**
+         * The `nextCursor` of the previous page.
+         */
+        cursor?: string;
+        /**
+         * Maximum number of items.
+         */
+        limit?: number;
+    };
+    url: '/organizations/{id}/overview';
 };
 
-export type GetProtectedResourceErrors = {
+export type GetOverviewErrors = {
+    /**
+     * Invalid value or malformed body
+     */
+    400: Error;
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Validation failed
+     */
+    422: ValidationError;
     /**
      * Too many requests; retry only if Retry-After is present
      */
@@ -8364,18 +8359,23 @@ export type GetProtectedResourceErrors = {
     503: Error;
 };
 
-export type GetProtectedResourceError = GetProtectedResourceErrors[keyof GetProtectedResourceErrors];
+export type GetOverviewError = GetOverviewErrors[keyof GetOverviewErrors];
 
-export type GetProtectedResourceResponses = {
+export type GetOverviewResponses = {
     /**
-     * The document
+     * OK
      */
     200: {
-        [key: string]: unknown;
+        items: Array<ApplicationOverview>;
+        /**
+         * Number of matching items on all pages.
+         */
+        total: number;
+        nextCursor: string | null;
     };
 };
 
-export type GetProtectedResourceResponse = GetProtectedResourceResponses[keyof GetProtectedResourceResponses];
+export type GetOverviewResponse = GetOverviewResponses[keyof GetOverviewResponses];
 
 export type GetOpenApiDocumentData = {
     body?: never;

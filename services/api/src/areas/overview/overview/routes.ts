@@ -37,7 +37,7 @@ const ApplicationOverview = z
   })
   .openapi('ApplicationOverview')
 
-export const overviewEndpoints = [
+export const organizationOverviewEndpoints = [
   endpoint({
     operation: 'getOverview',
     on: 'GET /organizations/{id}/overview',

@@ -98,7 +98,7 @@ const shownTrashed = (object: StoredObject, bucket: StoredBucket) => ({
 /** Only the flat paths name the bucket. */
 const ofObject = { ...ofBucket, objectId: pathId('Object') }
 
-export const storageEndpoints = [
+export const objectEndpoints = [
   endpoint({
     operation: 'listBuckets',
     on: `GET ${nested}/storage/buckets`,

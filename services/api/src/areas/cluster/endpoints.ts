@@ -1,0 +1,4 @@
+import type { Deps } from '../../deps.ts'
+import type { Endpoint } from '../../http/endpoint.ts'
+
+export const clusterEndpoints: readonly Endpoint<Deps>[] = []

@@ -1,0 +1,2 @@
+export { openStreams } from './streams/table.ts'
+export { edges } from './edges/table.ts'

@@ -1,0 +1,5 @@
+export { functionSlots } from './functions/table.ts'
+export { imageCaches, imagePurges, imageTotals, imageVariants } from './images/table.ts'
+export { isrClaims, isrData, isrPages, isrTags, isrTotals } from './isr/table.ts'
+export { cronRuns } from './crons/table.ts'
+export { stickyPins } from './sticky-sessions/table.ts'

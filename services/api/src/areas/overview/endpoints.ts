@@ -1,0 +1,13 @@
+import type { Deps } from '../../deps.ts'
+import type { Endpoint } from '../../http/endpoint.ts'
+import { quotaEndpoints } from './quotas/routes.ts'
+import { organizationOverviewEndpoints } from './overview/routes.ts'
+import { referenceEndpoints } from './reference/reference.ts'
+import { clientEndpoints } from './reference/clients.ts'
+
+export const overviewEndpoints: readonly Endpoint<Deps>[] = [
+  ...quotaEndpoints,
+  ...organizationOverviewEndpoints,
+  ...referenceEndpoints,
+  ...clientEndpoints,
+]

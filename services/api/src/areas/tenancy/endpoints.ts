@@ -1,0 +1,15 @@
+import type { Deps } from '../../deps.ts'
+import type { Endpoint } from '../../http/endpoint.ts'
+import { organizationEndpoints } from './organizations/routes.ts'
+import { productEndpoints } from './products/routes.ts'
+import { applicationEndpoints } from './applications/routes.ts'
+import { envVarEndpoints } from './env-vars/routes.ts'
+import { activityEndpoints } from './activity/routes.ts'
+
+export const tenancyEndpoints: readonly Endpoint<Deps>[] = [
+  ...organizationEndpoints,
+  ...productEndpoints,
+  ...applicationEndpoints,
+  ...envVarEndpoints,
+  ...activityEndpoints,
+]

@@ -1,0 +1,7 @@
+export { applications, environments } from './applications/table.ts'
+export { envVars } from './env-vars/table.ts'
+export { members, memberships, organizations } from './organizations/table.ts'
+export { profiles } from './profiles/table.ts'
+export { billingCaps, entitlements, quotaOverrides, subscriptions, functionTime } from './products/table.ts'
+export { hostnames } from './applications/hostnames-table.ts'
+export { activities } from './activity/table.ts'
