@@ -4,7 +4,7 @@ import { serviceEnvironment, startServiceProcess, untilStatus } from '@platform/
 import { onTestFinished } from 'vitest'
 import { compose } from '../src/compose.ts'
 import { loadConfig } from '../src/config.ts'
-import type { UserActor } from '../src/core.ts'
+import type { UserActor } from '../src/http/actor.ts'
 import { createApiKey } from '../src/areas/credentials/api-keys/api-keys.ts'
 import { createApplication } from '../src/areas/tenancy/applications/applications.ts'
 import { reachEnvironmentOf } from '../src/areas/tenancy/applications/reach.ts'

@@ -3,7 +3,8 @@ import { Conflict, ValidationFailed } from '@platform/errors/api-error'
 import type { Db } from '@platform/runtime/database'
 import { discardBefore } from '@platform/runtime/discard-rows'
 import { and, eq, gt, sql } from 'drizzle-orm'
-import type { Actor, Core } from '../core.ts'
+import type { Actor } from './actor.ts'
+import type { Core } from '../core.ts'
 import { idempotentRequests } from './idempotency-table.ts'
 
 const KEPT_MS = 86_400_000

@@ -1,6 +1,7 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import type { ApiScope } from '@platform/auth/scopes'
-import type { Actor, Core } from '../core.ts'
+import type { Actor } from './actor.ts'
+import type { Core } from '../core.ts'
 import { admit, type Endpoint, type Method, readParams } from './endpoint.ts'
 import { failureResponses, headersBelow } from './error-schemas.ts'
 import type { Exchange, Reply, Sent } from './exchange.ts'

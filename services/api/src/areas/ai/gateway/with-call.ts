@@ -1,6 +1,6 @@
 import { ApiError } from '@platform/errors/api-error'
 import type { Deps } from '../../../deps.ts'
-import type { Actor } from '../../../core.ts'
+import type { Actor } from '../../../http/actor.ts'
 import { readHeaders } from '../../../http/endpoint.ts'
 import { asApiError, type Exchange, type Reply, type Sent } from '../../../http/exchange.ts'
 import { Call } from './call.ts'

@@ -1,6 +1,6 @@
 import { NotFound } from '@platform/errors/api-error'
 import { and, eq } from 'drizzle-orm'
-import type { Actor } from '../../../core.ts'
+import type { Actor } from '../../../http/actor.ts'
 import type { Deps } from '../../../deps.ts'
 import { reachApplication } from '../../tenancy/applications/reach.ts'
 import { applications } from '../../tenancy/applications/table.ts'

@@ -1,6 +1,6 @@
 import { InvalidToken, NotFound } from '@platform/errors/api-error'
 import { and, eq, gt, isNull, or } from 'drizzle-orm'
-import type { UserActor } from '../../../core.ts'
+import type { UserActor } from '../../../http/actor.ts'
 import type { Deps } from '../../../deps.ts'
 import { applications } from '../../tenancy/applications/table.ts'
 import { requireRole, type Need } from '../../tenancy/organizations/reach.ts'

@@ -1,7 +1,7 @@
 import { Conflict } from '@platform/errors/api-error'
 import { one } from '@platform/runtime/database'
 import { eq, sql } from 'drizzle-orm'
-import type { Actor } from '../../../core.ts'
+import type { Actor } from '../../../http/actor.ts'
 import type { Deps } from '../../../deps.ts'
 import { recordActivity } from '../../tenancy/activity/record.ts'
 import { environments } from '../../tenancy/applications/table.ts'

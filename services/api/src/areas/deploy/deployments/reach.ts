@@ -1,7 +1,7 @@
 import { NotFound } from '@platform/errors/api-error'
 import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { and, eq, getTableColumns, type SQL, sql } from 'drizzle-orm'
-import type { Actor } from '../../../core.ts'
+import type { Actor } from '../../../http/actor.ts'
 import type { Deps } from '../../../deps.ts'
 import {
   type Application,

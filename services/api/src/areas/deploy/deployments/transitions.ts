@@ -1,7 +1,7 @@
 import type { Db } from '@platform/runtime/database'
 import { and, eq, inArray, lt, sql } from 'drizzle-orm'
 import type { PgUpdateSetSource } from 'drizzle-orm/pg-core'
-import type { Actor } from '../../../core.ts'
+import type { Actor } from '../../../http/actor.ts'
 import { type PlatformActor, recordActivity } from '../../tenancy/activity/record.ts'
 import { endFunctionCredential } from '../../credentials/api-keys/function-credential.ts'
 import { environments } from '../../tenancy/applications/table.ts'

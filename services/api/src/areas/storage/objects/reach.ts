@@ -1,7 +1,7 @@
 import { BadRequest, NotFound } from '@platform/errors/api-error'
 import { isUuid } from '@platform/runtime/is-uuid'
 import { and, eq, isNotNull, isNull, type SQL } from 'drizzle-orm'
-import type { Actor } from '../../../core.ts'
+import type { Actor } from '../../../http/actor.ts'
 import type { Deps } from '../../../deps.ts'
 import {
   type Application,

@@ -12,7 +12,7 @@ import {
 } from '@platform/s3-protocol/signature/verify'
 import type { RawTarget } from '@platform/s3-protocol/wire/raw-target'
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
-import { type ApplicationActor, grants } from '../../../core.ts'
+import { type ApplicationActor, grants } from '../../../http/actor.ts'
 import { type Deps } from '../../../deps.ts'
 import type { RawExchange } from '../../../http/raw-listener.ts'
 import { throttleAddress, authenticate } from '../../../http/exchange.ts'

@@ -1,6 +1,6 @@
 import type { StreamSeed } from '@platform/s3-protocol/signature/verify'
 import type { RawTarget } from '@platform/s3-protocol/wire/raw-target'
-import type { ApplicationActor } from '../../../core.ts'
+import type { ApplicationActor } from '../../../http/actor.ts'
 import type { Deps } from '../../../deps.ts'
 import type { RawExchange } from '../../../http/raw-listener.ts'
 import type { Content } from '../objects/read-object.ts'

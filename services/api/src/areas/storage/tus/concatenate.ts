@@ -1,5 +1,5 @@
 import { Forbidden } from '@platform/errors/api-error'
-import type { Actor } from '../../../core.ts'
+import type { Actor } from '../../../http/actor.ts'
 import type { Deps } from '../../../deps.ts'
 import type { RawExchange } from '../../../http/raw-listener.ts'
 import { openUpload } from '../objects/read-object.ts'

@@ -1,6 +1,6 @@
 import { Forbidden } from '@platform/errors/api-error'
 import type { Deps } from '../../../deps.ts'
-import { grants } from '../../../core.ts'
+import { grants } from '../../../http/actor.ts'
 import type { RawExchange } from '../../../http/raw-listener.ts'
 import { authenticate, header } from '../../../http/exchange.ts'
 import { completeEmptyUpload } from '../uploads/complete-upload.ts'

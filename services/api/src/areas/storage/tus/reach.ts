@@ -1,6 +1,6 @@
 import { NotFound } from '@platform/errors/api-error'
 import { isUuid } from '@platform/runtime/is-uuid'
-import type { Actor } from '../../../core.ts'
+import type { Actor } from '../../../http/actor.ts'
 import type { Deps } from '../../../deps.ts'
 import { requireStorageWrite } from '../objects/stored-bytes.ts'
 import type { Bucket } from '../objects/buckets.ts'

@@ -1,7 +1,7 @@
 import type { Db } from '@platform/runtime/database'
 import { discardBefore } from '@platform/runtime/discard-rows'
 import { eq, sql } from 'drizzle-orm'
-import type { Actor } from '../../../core.ts'
+import type { Actor } from '../../../http/actor.ts'
 import type { Deps } from '../../../deps.ts'
 import { applications } from '../applications/table.ts'
 import { ACTIVITY_CHANNEL } from './feed.ts'

@@ -1,7 +1,7 @@
 import { Conflict } from '@platform/errors/api-error'
 import { newId } from '@platform/runtime/new-id'
 import { and, desc, eq, getTableColumns, lt } from 'drizzle-orm'
-import type { Actor, UserActor } from '../../../core.ts'
+import type { Actor, UserActor } from '../../../http/actor.ts'
 import type { Deps } from '../../../deps.ts'
 import type { KeysetPage } from '../../../http/pages.ts'
 import { refuseReservedLabel, slugsFor } from './labels.ts'

@@ -2,7 +2,7 @@ import { Forbidden, NotFound } from '@platform/errors/api-error'
 import { keysAsRows, batchPerTick } from '@platform/runtime/batch-per-tick'
 import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { and, eq, getTableColumns } from 'drizzle-orm'
-import type { Actor } from '../../../core.ts'
+import type { Actor } from '../../../http/actor.ts'
 import type { Deps } from '../../../deps.ts'
 import { members, organizations, type Role } from './table.ts'
 

@@ -1,5 +1,5 @@
 import type { Deps } from '../../../../deps.ts'
-import type { Actor } from '../../../../core.ts'
+import type { Actor } from '../../../../http/actor.ts'
 import { readHeaders } from '../../../../http/endpoint.ts'
 import { commonHeaders, type Exchange, type Reply, type Sent } from '../../../../http/exchange.ts'
 import { RefusedAddress, UnreachableOrigin } from '@platform/guarded-fetch/guarded-fetch'

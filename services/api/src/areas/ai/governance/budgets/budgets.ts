@@ -1,7 +1,7 @@
 import { BadRequest, Conflict, NotFound } from '@platform/errors/api-error'
 import { newId } from '@platform/runtime/new-id'
 import { and, asc, eq, inArray, notInArray, sql } from 'drizzle-orm'
-import type { UserActor } from '../../../../core.ts'
+import type { UserActor } from '../../../../http/actor.ts'
 import type { Deps } from '../../../../deps.ts'
 import { applications } from '../../../tenancy/applications/table.ts'
 import type { Organization } from '../../../tenancy/organizations/reach.ts'

@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import type { Actor } from '../../../../core.ts'
+import type { Actor } from '../../../../http/actor.ts'
 import type { Deps } from '../../../../deps.ts'
 import { endpoint } from '../../../../deps.ts'
 import { csvFile } from '../../../../http/endpoint.ts'
