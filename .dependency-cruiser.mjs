@@ -96,7 +96,7 @@ export default {
       name: 'feature-knows-who-starts-it',
       comment: 'A feature takes what it uses as arguments.',
       severity: 'error',
-      from: { path: '^services/[^/]+/src/(features|areas|site|http)/' },
+      from: { path: '^services/[^/]+/src/(features|areas|site|http)/', pathNot: `${areas}[^/]+/area\\.ts$` },
       to: {
         path: [
           '^services/[^/]+/src/(drivers|roles|commands)/',

@@ -12,11 +12,12 @@ import { createDatabasePreparation, type PrepareDatabase } from '@platform/servi
 import type { Checks } from '@platform/service/dependencies'
 import { createRequestRecord } from '@platform/service/request-record'
 import { openResources, type ResourceOverrides } from '@platform/service/service-resources'
-import { newId } from '@platform/runtime/new-id'
 import { isSandboxOfAnother } from '@platform/sandbox/open-sandbox'
 import { createSigner } from '@platform/runtime/seal'
 import { openBuilder } from '@platform/source-builder/open-builder'
 import type { Config } from './config.ts'
+import { openCluster } from './areas/cluster/area.ts'
+import type { Core } from './core.ts'
 import type { Deps } from './deps.ts'
 import { openBlobs } from './areas/storage/drivers/open-blobs.ts'
 import { endpoints } from './endpoints.ts'
@@ -31,10 +32,7 @@ import { openUsageRecorder } from './areas/ai/governance/record-usage.ts'
 import { openActivityFeed } from './areas/tenancy/activity/feed.ts'
 import { openBuildLogFeed } from './areas/deploy/deployments/build-log-feed.ts'
 import { openSiteDirectory } from './areas/edge/delivery/site-directory.ts'
-import { openMembership } from './areas/cluster/edges/membership.ts'
 import { createStickyTokens } from './areas/edge/sticky-sessions/sticky-token.ts'
-import { openStreamSlots } from './areas/cluster/streams/stream-slots.ts'
-import { openBoss } from './areas/cluster/queues/boss.ts'
 import { openRequestFeed } from './areas/observe/request-logs/follow.ts'
 import { openRequestLog } from './areas/observe/request-logs/write.ts'
 import { openFunctions } from './areas/edge/functions/open-functions.ts'
@@ -77,31 +75,64 @@ export const prepareDatabase: PrepareDatabase = createDatabasePreparation(
   fileURLToPath(new URL('../migrations', import.meta.url)),
 )
 
-/** Builds everything the roles use from the configuration. The only place that knows which driver is behind which interface. */
-export async function compose(config: Config, overrides: Overrides = {}): Promise<Composed> {
-  const resources = await openResources(
-    config,
-    { service: 'api', pool: 'platform-api', limiterPrefix: 'api:limit:' },
-    overrides,
-  )
-  const { now, logger, db, sealer, notifications, limiter } = resources
+/** Opens everything that the roles use. Closing runs backwards. */
+export async function compose(config: Config, { heartbeatMs, ...overrides }: Overrides = {}): Promise<Composed> {
+  await using stack = new AsyncDisposableStack()
+  function use<Open extends { close?: () => Promise<void> }>(opened: Open): Open {
+    if (opened.close) stack.defer(opened.close)
+    return opened
+  }
+
+  const names = { service: 'api', pool: 'platform-api', limiterPrefix: 'api:limit:' }
+  const resources = await openResources(config, names, overrides)
+  stack.defer(() => resources.close())
+  const { now, logger, db, sealer, notifications, limiter, clientAddress } = resources
+  const guardedFetch = stack.adopt(overrides.guardedFetch ?? openGuardedFetch(), (opened) => opened.close())
   const keySet = await openKeySet({ db, alg: 'ES256', sealer, now, logger, notifications })
+  stack.defer(() => keySet.close())
+  const { PUBLIC_URL: publicUrl, IDP_URL: idpUrl } = config
+  const idp = discoverIssuer(idpUrl, config.IDP_INTERNAL_URL ?? idpUrl, now)
+  const ofUsers = { issuer: idpUrl, audience: publicUrl, alg: 'RS256', keys: idp } as const
+  const ofKeys = { issuer: publicUrl, audience: publicUrl, alg: 'ES256', keys: ownKeys(keySet) } as const
+  const signer = (purpose: string) => createSigner(config.MASTER_KEYS, purpose)
+  const core: Core = {
+    db,
+    now,
+    logger,
+    sealer,
+    signer,
+    notifications,
+    limiter,
+    clientAddress,
+    guardedFetch,
+    keySet,
+    tokens: createTokenVerifier([ofUsers, ofKeys], now),
+    deploymentAddressSigner: signer('deployment address'),
+    publicUrl,
+    idpUrl,
+    appsUrl: new URL(config.APPS_URL ?? `http://localhost:${config.EDGE_PORT}`),
+    corsOrigins: new Set([...config.CORS_ORIGINS, ...(config.CONSOLE_URL === undefined ? [] : [config.CONSOLE_URL])]),
+    recordRequest: createRequestRecord(logger),
+    requireLiveKey: (keyId) => requireLiveKey({ db, now }, keyId),
+    learnProfile: createProfileLearner({ db, now, logger, userinfoEndpoint: () => idp.endpoint('userinfo_endpoint') }),
+  }
+  const cluster = use(await openCluster(core, config))
+  const { streamSlots, membership, pgBoss } = cluster.ports
+  const activityFeed = openActivityFeed({ db, logger, streamSlots, notifications }, heartbeatMs)
+  const ai = await openAiGateway({
+    path: config.AI_PROVIDERS,
+    readVariable: config.readVariable,
+    logger,
+    now,
+    timings: overrides.aiTimings,
+  }).catch((error: unknown) => {
+    throw error instanceof WrongProviderFile ? new ConfigError(`AI_PROVIDERS: ${error.message}`) : error
+  })
+  const usage = openUsageRecorder({ db, logger })
   const blobs = await openBlobs(config.OBJECTS_URL)
-  const streamSlots = openStreamSlots({ db, now, logger })
-  const activityFeed = openActivityFeed({ db, logger, streamSlots, notifications }, overrides.heartbeatMs)
-  const buildLogFeed = openBuildLogFeed({ db, logger, streamSlots, notifications }, overrides.heartbeatMs)
-  const requestFeed = openRequestFeed({ db, logger, streamSlots, notifications }, overrides.heartbeatMs)
-  const runtimeLogFeed = openRuntimeLogFeed({ db, logger, streamSlots, notifications }, overrides.heartbeatMs)
-  const requestLog = openRequestLog({ db, logger })
-  const runtimeLog = openRuntimeLog({ db, logger })
-  const pgBoss = await openBoss({ db, databaseUrl: config.DATABASE_URL, logger })
+  const uploadLeases = openLeases({ db, notifications })
+  const buildLogFeed = openBuildLogFeed({ db, logger, streamSlots, notifications }, heartbeatMs)
   const builds = openBuildQueue({ pgBoss, notifications })
-  const cronQueue = openCronQueue({ db, pgBoss, notifications })
-  const edgeSigner = createSigner(config.MASTER_KEYS, 'edge messages')
-  const crons = openCronDispatcher({ db, logger, now, signer: edgeSigner })
-  const sites = openSiteDirectory({ db, notifications })
-  const appsUrl = new URL(config.APPS_URL ?? `http://localhost:${config.EDGE_PORT}`)
-  const deploymentAddressSigner = createSigner(config.MASTER_KEYS, 'deployment address')
   const functionsFolder = config.FUNCTIONS_FOLDER ?? join(tmpdir(), `platform-functions-${config.HEALTH_PORT}`)
   const builder = openBuilder({
     folder: join(functionsFolder, 'b'),
@@ -112,22 +143,28 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
     registries: config.BUILD_REGISTRIES.map((url) => new URL(url)),
     onWarning: (message, error) => logger.warn({ err: error }, message),
   })
-  const processId = newId()
-  const membership = openMembership({ db, logger, id: processId })
+  const requestFeed = openRequestFeed({ db, logger, streamSlots, notifications }, heartbeatMs)
+  const runtimeLogFeed = openRuntimeLogFeed({ db, logger, streamSlots, notifications }, heartbeatMs)
+  const requestLog = openRequestLog({ db, logger })
+  const runtimeLog = openRuntimeLog({ db, logger })
+  const cronQueue = openCronQueue({ db, pgBoss, notifications })
+  const edgeSigner = signer('edge messages')
+  const crons = openCronDispatcher({ db, logger, now, signer: edgeSigner })
+  const sites = openSiteDirectory({ db, notifications })
   const isrTags = openIsrTags({ db, notifications })
   const dataLog = openDataLog({ db, notifications, tags: isrTags })
   const functions = openFunctions({
-    processId,
+    processId: membership.id,
     db,
     blobs,
     sealer,
     now,
     logger,
     runtimeLog,
-    appsUrl,
+    appsUrl: core.appsUrl,
     region: config.EDGE_REGION,
     apiUrl: config.API_INTERNAL_URL ?? config.PUBLIC_URL,
-    signDeployment: (deploymentId) => signDeploymentAddress(deploymentAddressSigner, deploymentId),
+    signDeployment: (deploymentId) => signDeploymentAddress(core.deploymentAddressSigner, deploymentId),
     onCache: createDataServer({ db, logger, tags: isrTags, log: dataLog }),
     sandbox: {
       mode: config.FUNCTION_SANDBOX,
@@ -139,92 +176,67 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
     folder: functionsFolder,
   })
   const edgeWarmer = openEdgeWarmer({ db, notifications, membership, functions, logger })
-  const guardedFetch = overrides.guardedFetch ?? openGuardedFetch()
   const transformer = openImageTransformer(overrides.imageTransformer)
   const images = openImageServer({ db, now, blobs, logger, guardedFetch, notifications, transformer })
   const isrPages = openIsrPages({ db, now, blobs, logger, notifications, tags: isrTags })
-  const ai = await openAiGateway({
-    path: config.AI_PROVIDERS,
-    readVariable: config.readVariable,
-    logger,
-    now,
-    timings: overrides.aiTimings,
-  }).catch((error: unknown) => {
-    throw error instanceof WrongProviderFile ? new ConfigError(`AI_PROVIDERS: ${error.message}`) : error
-  })
-  const usage = openUsageRecorder({ db, logger })
-  const uploadLeases = openLeases({ db, notifications })
-  const { PUBLIC_URL: publicUrl, IDP_URL: idpUrl } = config
   /** Made for the first who asks, and kept: answers that are not compressed read it each time. */
   let document: Buffer | undefined
-  const idp = discoverIssuer(idpUrl, config.IDP_INTERNAL_URL ?? idpUrl, now)
-  const tokens = createTokenVerifier(
-    [
-      {
-        issuer: idpUrl,
-        audience: publicUrl,
-        alg: 'RS256',
-        keys: idp,
-      },
-      { issuer: publicUrl, audience: publicUrl, alg: 'ES256', keys: ownKeys(keySet) },
-    ],
-    now,
-  )
+  stack.defer(async () => {
+    await crons.close()
+    await functions.close(0)
+    images.close()
+    await requestLog.close()
+    await runtimeLog.close()
+    requestFeed.close()
+    runtimeLogFeed.close()
+    await builder.close()
+    buildLogFeed.close()
+    // What the operator named stays for the next start, as does what another process has under the same port.
+    const isOurs = !['s', 'b'].some((name) => isSandboxOfAnother(join(functionsFolder, name)))
+    if (config.FUNCTIONS_FOLDER === undefined && isOurs)
+      await rm(functionsFolder, { recursive: true, force: true, maxRetries: 5 })
+    blobs.close()
+    await usage.close()
+    await ai.close()
+    activityFeed.close()
+  })
+  const closing = stack.move()
   return {
     deps: {
-      db,
-      now,
-      logger,
-      recordRequest: createRequestRecord(logger),
-      sealer,
-      signer: (purpose) => createSigner(config.MASTER_KEYS, purpose),
-      notifications,
-      keySet,
-      tokens,
-      requireLiveKey: (keyId) => requireLiveKey({ db, now }, keyId),
-      limiter,
+      ...core,
+      ...cluster.ports,
       activityFeed,
-      buildLogFeed,
-      requestFeed,
-      runtimeLogFeed,
-      streamSlots,
-      requestLog,
-      runtimeLog,
-      blobs,
-      builds,
-      cronQueue,
-      crons,
-      builder,
-      uploadLeases,
-      accessSigner: createSigner(config.MASTER_KEYS, 'object access'),
-      partSigner: createSigner(config.MASTER_KEYS, 'archive part'),
-      stickyTokens: createStickyTokens(createSigner(config.MASTER_KEYS, 'sticky url')),
-      variableSigner: createSigner(config.MASTER_KEYS, 'variable digests'),
-      deploymentAddressSigner,
-      learnProfile: createProfileLearner({
-        db,
-        now,
-        logger,
-        userinfoEndpoint: () => idp.endpoint('userinfo_endpoint'),
-      }),
       async startPlan(tx, organizationId) {
         // An organization without a subscription is on the free plan.
         if (config.DEFAULT_PLAN !== 'free')
           await activatePlan({ db: tx, now }, organizationId, 'network', config.DEFAULT_PLAN)
       },
-      clientAddress: resources.clientAddress,
-      publicUrl,
-      idpUrl,
-      appsUrl,
+      consoleClientIds: new Set(config.CONSOLE_CLIENT_IDS),
+      ai,
+      usage,
+      blobs,
+      uploadLeases,
+      accessSigner: signer('object access'),
+      objectsDomain: config.OBJECTS_DOMAIN ?? `objects.localhost:${config.EDGE_PORT}`,
+      s3Domain: config.S3_DOMAIN,
+      s3Region: config.S3_REGION,
+      buildLogFeed,
+      builds,
+      builder,
+      partSigner: signer('archive part'),
+      variableSigner: signer('variable digests'),
+      requestFeed,
+      runtimeLogFeed,
+      requestLog,
+      runtimeLog,
+      cronQueue,
+      crons,
       sites,
-      membership,
       edgeSigner,
       functions,
       edgeWarmer,
+      stickyTokens: createStickyTokens(signer('sticky url')),
       functionTimings: { firstByteMs: config.FUNCTION_FIRST_BYTE_MS, silentMs: config.FUNCTION_SILENT_MS },
-      ai,
-      usage,
-      guardedFetch,
       images,
       isrPages,
       isrTags,
@@ -233,12 +245,7 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
         location: config.EDGE_LOCATION,
         countryHeader: config.COUNTRY_HEADER,
       },
-      objectsDomain: config.OBJECTS_DOMAIN ?? `objects.localhost:${config.EDGE_PORT}`,
-      s3Domain: config.S3_DOMAIN,
-      s3Region: config.S3_REGION,
       consoleUrl: config.CONSOLE_URL,
-      consoleClientIds: new Set(config.CONSOLE_CLIENT_IDS),
-      corsOrigins: new Set([...config.CORS_ORIGINS, ...(config.CONSOLE_URL === undefined ? [] : [config.CONSOLE_URL])]),
       document: encodedContent(
         async () => (document ??= Buffer.from(JSON.stringify(createDocument(endpoints, publicUrl, idpUrl)))),
       ),
@@ -251,30 +258,6 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
       objects: { variable: 'OBJECTS_URL', check: () => blobs.check() },
       issuer: { variable: 'IDP_URL', check: () => idp.check() },
     },
-    async close() {
-      keySet.close()
-      await pgBoss.close()
-      await crons.close()
-      await builder.close()
-      await membership.leave()
-      await functions.close(0)
-      images.close()
-      await requestLog.close()
-      await runtimeLog.close()
-      await usage.close()
-      await ai.close()
-      activityFeed.close()
-      buildLogFeed.close()
-      requestFeed.close()
-      runtimeLogFeed.close()
-      await streamSlots.close()
-      await guardedFetch.close()
-      blobs.close()
-      await resources.close()
-      // What the operator named stays for the next start, as does what another process has under the same port.
-      const isOurs = !['s', 'b'].some((name) => isSandboxOfAnother(join(functionsFolder, name)))
-      if (config.FUNCTIONS_FOLDER === undefined && isOurs)
-        await rm(functionsFolder, { recursive: true, force: true, maxRetries: 5 })
-    },
+    close: () => closing.disposeAsync(),
   }
 }

@@ -2,6 +2,7 @@ import type { Db } from '@platform/runtime/database'
 import type { Signer } from '@platform/runtime/seal'
 import type { Builder } from '@platform/source-builder/builder'
 import type { Core } from './core.ts'
+import type { ClusterPorts } from './areas/cluster/deps.ts'
 import { endpointsOf } from './http/endpoints-of.ts'
 import type { ActivityFeed } from './areas/tenancy/activity/feed.ts'
 import type { AiGateway } from './areas/ai/gateway/gateway.ts'
@@ -12,7 +13,6 @@ import type { CronDispatcher } from './areas/edge/crons/dispatch-runs.ts'
 import type { CronQueue } from './areas/edge/crons/queue.ts'
 import type { FunctionTimings } from './areas/edge/delivery/call-function.ts'
 import type { SiteDirectory } from './areas/edge/delivery/site-directory.ts'
-import type { Membership } from './areas/cluster/edges/membership.ts'
 import type { Functions } from './areas/edge/functions/functions.ts'
 import type { EdgeWarmer } from './areas/edge/functions/warm-edges.ts'
 import type { EncodedContent } from './http/encoded-content.ts'
@@ -25,19 +25,17 @@ import type { RuntimeLogWriter } from './areas/observe/runtime-logs/write.ts'
 import type { RequestLogWriter } from './areas/observe/request-logs/write.ts'
 import type { Blobs } from './areas/storage/objects/blobs.ts'
 import type { StickyTokens } from './areas/edge/sticky-sessions/sticky-token.ts'
-import type { StreamSlots } from './areas/cluster/streams/stream-slots.ts'
 import type { UploadLeases } from './areas/storage/uploads/leases.ts'
 
 /**
  * What requests may use. Only compose.ts builds it; a function asks for the members it needs. A port is declared by the feature
  * that opens it. Such a feature takes explicit types rather than parts of Deps, since it is opened before Deps exists.
  */
-export interface Deps extends Core {
+export interface Deps extends Core, ClusterPorts {
   activityFeed: ActivityFeed
   buildLogFeed: BuildLogFeed
   requestFeed: RequestFeed
   runtimeLogFeed: RuntimeLogFeed
-  streamSlots: StreamSlots
   requestLog: RequestLogWriter
   runtimeLog: RuntimeLogWriter
   blobs: Blobs
@@ -61,8 +59,6 @@ export interface Deps extends Core {
   startPlan: (db: Db, organizationId: string) => Promise<void>
   /** Which site answers at which hostname. */
   sites: SiteDirectory
-  /** This process's membership among the edges. */
-  membership: Membership
   /** Signs requests between edges. */
   edgeSigner: Signer
   /** Runs the Functions of deployments on this machine. */

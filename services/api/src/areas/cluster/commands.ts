@@ -1,4 +1,4 @@
 import type { Command } from '@platform/service/cli'
-import type { Deps } from '../../deps.ts'
+import type { ClusterDeps } from './deps.ts'
 
-export const clusterCommands: readonly Command<Deps>[] = []
+export const clusterCommands: readonly Command<ClusterDeps>[] = []

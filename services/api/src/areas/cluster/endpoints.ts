@@ -1,4 +1,4 @@
-import type { Deps } from '../../deps.ts'
+import type { ClusterDeps } from './deps.ts'
 import type { Endpoint } from '../../http/endpoint.ts'
 
-export const clusterEndpoints: readonly Endpoint<Deps>[] = []
+export const clusterEndpoints: readonly Endpoint<ClusterDeps>[] = []

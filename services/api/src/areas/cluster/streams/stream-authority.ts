@@ -1,5 +1,5 @@
 import type { Actor } from '../../../http/actor.ts'
-import type { Deps } from '../../../deps.ts'
+import type { ClusterDeps } from '../deps.ts'
 
 /**
  * Throws once a stream may no longer be followed (D86). `reach` decides whether the actor still reaches the resource. A token
@@ -9,7 +9,7 @@ import type { Deps } from '../../../deps.ts'
  * Throws the errors of `reach`, and InvalidToken.
  */
 export async function requireStreamAuthority(
-  { deps, actor }: { deps: Pick<Deps, 'now' | 'requireLiveKey'>; actor: Actor },
+  { deps, actor }: { deps: Pick<ClusterDeps, 'now' | 'requireLiveKey'>; actor: Actor },
   reach: () => Promise<unknown>,
 ): Promise<void> {
   await reach()

@@ -1,0 +1,80 @@
+import type { RequestListener } from 'node:http'
+import type { Checks } from '@platform/service/dependencies'
+import type { Listening, Refusal } from '@platform/service/http-server'
+import type { Part } from '@platform/service/run-service'
+import type { Core } from './core.ts'
+import type { Endpoint } from './http/endpoint.ts'
+
+/** A job of the worker. Safe to repeat, and to run in two processes at once. */
+interface Job<Deps extends Core> {
+  /** As logs and metrics name it. */
+  name: string
+  /** How often it runs, in a group with the area's others of the same interval; absent: every JOBS_EVERY_MS, after the areas above. */
+  everyMs?: number
+  run: (deps: Deps) => Promise<void>
+}
+
+/** Rows of an area that hold what MASTER_KEYS seal. */
+interface Sealed<Deps extends Core> {
+  /** As `keys reencrypt` names it. */
+  name: string
+  /** Seals everything under the first master key. Returns how many rows were sealed by another. */
+  reseal: (deps: Deps) => Promise<number>
+}
+
+/** Where a process listens. Ports: 0 for any. */
+interface Address {
+  host: string
+  port: number
+}
+
+interface EdgeAddress extends Address {
+  /** For the other edges. */
+  internalPort?: number
+  /** Where they reach it; undefined: on this machine only. */
+  internalUrl?: string | undefined
+}
+
+/** What answers requests that are no operations, where it is asked. */
+type Listener =
+  /** Below a prefix of the API's paths. */
+  | { on: 'api'; prefix: string; listener: RequestListener }
+  /** On hosts of its own at the API's port: a proxy sends them there. */
+  | { on: 'host'; isFor: (host: string) => boolean; listener: RequestListener }
+  /** On a port of its own, of the process that serves the API. */
+  | { on: 's3'; listener: RequestListener; refusal: Refusal }
+  /** On the edge's ports. */
+  | { on: 'hostnames'; start: (address: EdgeAddress) => Promise<Listening> }
+  /** On the console's port. folder: of its files, absolute. clientId: the OAuth client that its page is. */
+  | { on: 'console'; create: (site: { folder: string; clientId: string }) => RequestListener }
+
+/** Streams and calls that outlive the request they began with. */
+interface Streams {
+  /** Refuses new ones: the process is about to stop. Safe to repeat. */
+  refuseNew?: () => void
+  /** Ends those under way, at once or so that they are over after drainMs. Called before connections are cut. */
+  end?: (drainMs: number) => void
+  /** Resolves when the last one is over. */
+  over?: () => Promise<void>
+}
+
+/** An area that has opened what it uses. */
+export interface Opened<Deps extends Core, Ports = object> {
+  /** What its endpoints, jobs, sealed rows and commands get, and nothing else does. */
+  deps: Deps
+  endpoints: readonly Endpoint<Deps>[]
+  /** What areas above may use of it. */
+  ports: Ports
+  jobs?: readonly Job<Deps>[]
+  sealed?: readonly Sealed<Deps>[]
+  listeners?: readonly Listener[]
+  /** What a worker runs beside its jobs. */
+  workers?: readonly (() => Part)[]
+  streams?: Streams
+  checks?: Checks
+  /** Reads the operator's files again. */
+  reload?: () => Promise<void>
+  /** Says in the log what this machine can do for tenants' code. */
+  report?: () => Promise<void>
+  close?: () => Promise<void>
+}
