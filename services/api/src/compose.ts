@@ -17,6 +17,7 @@ import { createSigner } from '@platform/runtime/seal'
 import { openBuilder } from '@platform/source-builder/open-builder'
 import type { Config } from './config.ts'
 import { openCluster } from './areas/cluster/area.ts'
+import { openTenancy } from './areas/tenancy/area.ts'
 import type { Core } from './core.ts'
 import type { Deps } from './deps.ts'
 import { openBlobs } from './areas/storage/drivers/open-blobs.ts'
@@ -29,7 +30,6 @@ import { WrongProviderFile } from './areas/ai/gateway/providers/provider-file.ts
 import { openAiGateway } from './areas/ai/gateway/gateway.ts'
 import type { AiTimings } from './areas/ai/gateway/providers/timings.ts'
 import { openUsageRecorder } from './areas/ai/governance/record-usage.ts'
-import { openActivityFeed } from './areas/tenancy/activity/feed.ts'
 import { openBuildLogFeed } from './areas/deploy/deployments/build-log-feed.ts'
 import { openSiteDirectory } from './areas/edge/delivery/site-directory.ts'
 import { createStickyTokens } from './areas/edge/sticky-sessions/sticky-token.ts'
@@ -47,8 +47,6 @@ import { openRuntimeLogFeed } from './areas/observe/runtime-logs/feed.ts'
 import { openRuntimeLog } from './areas/observe/runtime-logs/write.ts'
 import { signDeploymentAddress } from './http/deployment-address.ts'
 import { openLeases } from './areas/storage/uploads/leases.ts'
-import { activatePlan } from './areas/tenancy/products/products.ts'
-import { createProfileLearner } from './areas/tenancy/profiles/profiles.ts'
 import { createDocument } from './http/document.ts'
 import { encodedContent } from './http/encoded-content.ts'
 
@@ -113,12 +111,14 @@ export async function compose(config: Config, { heartbeatMs, ...overrides }: Ove
     appsUrl: new URL(config.APPS_URL ?? `http://localhost:${config.EDGE_PORT}`),
     corsOrigins: new Set([...config.CORS_ORIGINS, ...(config.CONSOLE_URL === undefined ? [] : [config.CONSOLE_URL])]),
     recordRequest: createRequestRecord(logger),
+    // Of areas above: they are open before the first request.
     requireLiveKey: (keyId) => requireLiveKey({ db, now }, keyId),
-    learnProfile: createProfileLearner({ db, now, logger, userinfoEndpoint: () => idp.endpoint('userinfo_endpoint') }),
+    learnProfile: (...token) => tenancy.ports.learnProfile(...token),
   }
   const cluster = use(await openCluster(core, config))
   const { streamSlots, membership, pgBoss } = cluster.ports
-  const activityFeed = openActivityFeed({ db, logger, streamSlots, notifications }, heartbeatMs)
+  const userinfoEndpoint = () => idp.endpoint('userinfo_endpoint')
+  const tenancy = use(openTenancy(core, config, { ...cluster.ports, userinfoEndpoint, heartbeatMs }))
   const ai = await openAiGateway({
     path: config.AI_PROVIDERS,
     readVariable: config.readVariable,
@@ -198,19 +198,13 @@ export async function compose(config: Config, { heartbeatMs, ...overrides }: Ove
     blobs.close()
     await usage.close()
     await ai.close()
-    activityFeed.close()
   })
   const closing = stack.move()
   return {
     deps: {
       ...core,
       ...cluster.ports,
-      activityFeed,
-      async startPlan(tx, organizationId) {
-        // An organization without a subscription is on the free plan.
-        if (config.DEFAULT_PLAN !== 'free')
-          await activatePlan({ db: tx, now }, organizationId, 'network', config.DEFAULT_PLAN)
-      },
+      ...tenancy.deps,
       consoleClientIds: new Set(config.CONSOLE_CLIENT_IDS),
       ai,
       usage,

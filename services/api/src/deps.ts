@@ -1,10 +1,9 @@
-import type { Db } from '@platform/runtime/database'
 import type { Signer } from '@platform/runtime/seal'
 import type { Builder } from '@platform/source-builder/builder'
 import type { Core } from './core.ts'
 import type { ClusterPorts } from './areas/cluster/deps.ts'
+import type { TenancyDeps } from './areas/tenancy/deps.ts'
 import { endpointsOf } from './http/endpoints-of.ts'
-import type { ActivityFeed } from './areas/tenancy/activity/feed.ts'
 import type { AiGateway } from './areas/ai/gateway/gateway.ts'
 import type { UsageRecorder } from './areas/ai/governance/record-usage.ts'
 import type { BuildLogFeed } from './areas/deploy/deployments/build-log-feed.ts'
@@ -31,8 +30,7 @@ import type { UploadLeases } from './areas/storage/uploads/leases.ts'
  * What requests may use. Only compose.ts builds it; a function asks for the members it needs. A port is declared by the feature
  * that opens it. Such a feature takes explicit types rather than parts of Deps, since it is opened before Deps exists.
  */
-export interface Deps extends Core, ClusterPorts {
-  activityFeed: ActivityFeed
+export interface Deps extends Core, ClusterPorts, TenancyDeps {
   buildLogFeed: BuildLogFeed
   requestFeed: RequestFeed
   runtimeLogFeed: RuntimeLogFeed
@@ -55,8 +53,6 @@ export interface Deps extends Core, ClusterPorts {
   stickyTokens: StickyTokens
   /** Computes keyed digests of variables: they show whether two values differ without revealing either. */
   variableSigner: Signer
-  /** Puts a new organization on the operator's default plan, in the transaction that creates it (D77). */
-  startPlan: (db: Db, organizationId: string) => Promise<void>
   /** Which site answers at which hostname. */
   sites: SiteDirectory
   /** Signs requests between edges. */

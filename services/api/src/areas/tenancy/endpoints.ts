@@ -1,4 +1,4 @@
-import type { Deps } from '../../deps.ts'
+import type { TenancyDeps } from './deps.ts'
 import type { Endpoint } from '../../http/endpoint.ts'
 import { organizationEndpoints } from './organizations/routes.ts'
 import { productEndpoints } from './products/routes.ts'
@@ -6,7 +6,7 @@ import { applicationEndpoints } from './applications/routes.ts'
 import { envVarEndpoints } from './env-vars/routes.ts'
 import { activityEndpoints } from './activity/routes.ts'
 
-export const tenancyEndpoints: readonly Endpoint<Deps>[] = [
+export const tenancyEndpoints: readonly Endpoint<TenancyDeps>[] = [
   ...organizationEndpoints,
   ...productEndpoints,
   ...applicationEndpoints,

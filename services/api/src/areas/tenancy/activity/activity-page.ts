@@ -1,7 +1,7 @@
 import { one } from '@platform/runtime/database'
 import { and, count, desc, eq, lt } from 'drizzle-orm'
 import { z } from 'zod'
-import type { Deps } from '../../../deps.ts'
+import type { TenancyDeps } from '../deps.ts'
 import { type CursorOf, readCursor, writeCursor } from '../../../http/pages.ts'
 import { shownActivity } from './shown-activity.ts'
 import { activities, type ActivityType } from './table.ts'
@@ -13,7 +13,7 @@ const position = z.object({ number: z.number(), total: z.number() })
  * the later pages. Only the first page counts (D31). Throws BadRequest for a cursor of another list or another type.
  */
 export async function activityPage(
-  { db, sealer }: Pick<Deps, 'db' | 'sealer'>,
+  { db, sealer }: Pick<TenancyDeps, 'db' | 'sealer'>,
   applicationId: string,
   { cursor, limit, type }: { cursor?: string | undefined; limit: number; type?: ActivityType | undefined },
 ): Promise<{ items: ReturnType<typeof shownActivity>[]; total: number; nextCursor: string | null }> {

@@ -2,7 +2,7 @@ import type { Db } from '@platform/runtime/database'
 import { discardBefore } from '@platform/runtime/discard-rows'
 import { eq, sql } from 'drizzle-orm'
 import type { Actor } from '../../../http/actor.ts'
-import type { Deps } from '../../../deps.ts'
+import type { TenancyDeps } from '../deps.ts'
 import { applications } from '../applications/table.ts'
 import { ACTIVITY_CHANNEL } from './feed.ts'
 import { activities, type ActivityType } from './table.ts'
@@ -57,6 +57,6 @@ export async function recordActivity(
 }
 
 /** Deletes activities older than 30 days. */
-export async function discardActivities({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
+export async function discardActivities({ db, now }: Pick<TenancyDeps, 'db' | 'now'>): Promise<void> {
   await discardBefore(db, activities.createdAt, new Date(now().getTime() - KEPT_MS))
 }

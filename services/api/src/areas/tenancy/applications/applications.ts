@@ -2,7 +2,7 @@ import { Conflict, QuotaExceeded } from '@platform/errors/api-error'
 import { isUniqueViolation, one } from '@platform/runtime/database'
 import { newId } from '@platform/runtime/new-id'
 import { and, desc, eq, getTableColumns, lt, sql, sum } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { TenancyDeps } from '../deps.ts'
 import { asWholeSet, type KeysetPage } from '../../../http/pages.ts'
 import { refuseReservedLabel, slugsFor } from '../organizations/labels.ts'
 import type { Organization } from '../organizations/reach.ts'
@@ -34,7 +34,7 @@ interface NewApplication {
  * organization's row, so concurrent creations cannot exceed it (A §4, D74, D77).
  */
 export async function createApplication(
-  { db, now }: Pick<Deps, 'db' | 'now'>,
+  { db, now }: Pick<TenancyDeps, 'db' | 'now'>,
   organization: Organization,
   newApplication: NewApplication,
 ): Promise<ShownApplication> {
@@ -87,7 +87,7 @@ export async function createApplication(
 }
 
 /** The environments of an application, production first (D94). */
-export async function listEnvironments({ db }: Pick<Deps, 'db'>, application: Application) {
+export async function listEnvironments({ db }: Pick<TenancyDeps, 'db'>, application: Application) {
   const rows = await db
     .select({ id: environments.id, slug: environments.slug, name: environments.name })
     .from(environments)
@@ -107,7 +107,7 @@ export type ListReach =
  * `total`, and across several organizations the newest of each are read and merged.
  */
 export async function applicationsPage(
-  { db }: Pick<Deps, 'db'>,
+  { db }: Pick<TenancyDeps, 'db'>,
   reach: ListReach,
   page: KeysetPage,
 ): Promise<{ items: ShownApplication[]; total: number }> {

@@ -1,6 +1,6 @@
 import { Forbidden } from '@platform/errors/api-error'
 import { eq, type SQL, sql, type SQLWrapper } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { TenancyDeps } from '../deps.ts'
 import { isWithheldFrom, noAccess } from '../products/product-access.ts'
 import type { ProductSlug } from '../products/registry.ts'
 import { applications } from './table.ts'
@@ -14,7 +14,7 @@ export const isWithheldBelow = (applicationId: SQLWrapper, product: ProductSlug)
 
 /** Throws Forbidden if the organization of the application has no access to the product (D91). */
 export async function requireApplicationProduct(
-  { db }: Pick<Deps, 'db'>,
+  { db }: Pick<TenancyDeps, 'db'>,
   product: ProductSlug,
   applicationId: string,
 ): Promise<void> {

@@ -5,7 +5,7 @@ import { isUuid } from '@platform/runtime/is-uuid'
 import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { and, eq, getTableColumns } from 'drizzle-orm'
 import type { Actor } from '../../../http/actor.ts'
-import type { Deps } from '../../../deps.ts'
+import type { TenancyDeps } from '../deps.ts'
 import { lookups, type AskedFor, requireRole, type Need, type Organization } from '../organizations/reach.ts'
 import { members, organizations } from '../organizations/table.ts'
 import { applications, environments, environmentSlugs, type EnvironmentSlug } from './table.ts'
@@ -37,7 +37,7 @@ const findWithRole = lazyPrepared((db) => {
  * key or Function of another application gets 403; one whose own application was deleted gets 401 (D3).
  */
 export async function reachApplication(
-  { deps, actor }: { deps: Pick<Deps, 'db'>; actor: Actor },
+  { deps, actor }: { deps: Pick<TenancyDeps, 'db'>; actor: Actor },
   id: string,
   need: Need = 'member',
 ): Promise<Application> {
@@ -62,7 +62,7 @@ export async function reachApplication(
  * reference: undefined means a Function's own environment, and production for everybody else.
  */
 export async function reachEnvironmentOf(
-  { deps: { db }, actor }: { deps: Pick<Deps, 'db'>; actor: Actor },
+  { deps: { db }, actor }: { deps: Pick<TenancyDeps, 'db'>; actor: Actor },
   application: Application,
   reference: string | undefined,
 ): Promise<Environment> {
@@ -98,7 +98,7 @@ async function findEach<T extends { id?: string; slug: EnvironmentSlug }>(
  * environment, and BadRequest if it names two.
  */
 export async function findNamedEnvironment(
-  call: { deps: Pick<Deps, 'db'>; actor: Actor },
+  call: { deps: Pick<TenancyDeps, 'db'>; actor: Actor },
   application: Application,
   names: EnvironmentNames,
 ): Promise<Environment | undefined> {
@@ -116,7 +116,7 @@ export type NamedEnvironments =
  * slug that no application has (D74), and BadRequest if the request names two.
  */
 export async function findNamedEnvironments(
-  { db }: Pick<Deps, 'db'>,
+  { db }: Pick<TenancyDeps, 'db'>,
   userId: string,
   names: EnvironmentNames,
 ): Promise<NamedEnvironments | undefined> {
@@ -139,6 +139,6 @@ export async function findNamedEnvironments(
 }
 
 /** The organization of a reached application. */
-export async function organizationOf({ db }: Pick<Deps, 'db'>, application: Application): Promise<Organization> {
+export async function organizationOf({ db }: Pick<TenancyDeps, 'db'>, application: Application): Promise<Organization> {
   return one(await db.select().from(organizations).where(eq(organizations.id, application.organizationId)))
 }

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import type { Actor } from '../../../http/actor.ts'
-import type { Deps } from '../../../deps.ts'
-import { endpoint } from '../../../deps.ts'
+import type { TenancyDeps } from '../deps.ts'
+import { endpoint } from '../deps.ts'
 import { id, imageUrl, instant, name, pathId, shown, text } from '../../../http/fields.ts'
 import { keysetQuery, page } from '../../../http/pages.ts'
 import { slug } from '../organizations/labels.ts'
@@ -37,7 +37,10 @@ const Environment = z
  * The scope of a list: a user's organizations, or an API key's own application. A filter must name an organization in reach; for
  * an API key, the one of its application (D17).
  */
-async function reachList(call: { deps: Deps; actor: Actor }, organizationId: string | undefined): Promise<ListReach> {
+async function reachList(
+  call: { deps: TenancyDeps; actor: Actor },
+  organizationId: string | undefined,
+): Promise<ListReach> {
   const { actor } = call
   if (actor.kind !== 'user') {
     const application = await reachApplication(call, actor.applicationId)

@@ -3,7 +3,7 @@ import { isForeignKeyViolation } from '@platform/runtime/database'
 import { isUuid } from '@platform/runtime/is-uuid'
 import { recordAudit } from '@platform/service/audit'
 import type { Arguments, Command } from '@platform/service/cli'
-import type { Deps } from '../../../deps.ts'
+import type { TenancyDeps } from '../deps.ts'
 import { isProduct, type ProductSlug } from '../products/registry.ts'
 
 export function readProduct(text = ''): ProductSlug {
@@ -25,7 +25,7 @@ export function readAmount(text = '', none = ''): number | null {
   throw new ConfigError(`${text || 'Nothing'} is neither a whole number nor ${none}`)
 }
 
-interface OrganizationCommand extends Omit<Command<Deps>, 'run'> {
+interface OrganizationCommand extends Omit<Command<TenancyDeps>, 'run'> {
   /** Type of the audit event; undefined for a command that changes nothing. */
   action?: string
 }
@@ -36,8 +36,8 @@ interface OrganizationCommand extends Omit<Command<Deps>, 'run'> {
  */
 export const onOrganization = (
   { action, ...command }: OrganizationCommand,
-  run: (deps: Deps, organizationId: string, words: Arguments['words']) => Promise<Record<string, unknown>>,
-): Command<Deps> => ({
+  run: (deps: TenancyDeps, organizationId: string, words: Arguments['words']) => Promise<Record<string, unknown>>,
+): Command<TenancyDeps> => ({
   ...command,
   async run(deps, { words: [organizationId = '', ...words] }) {
     if (!isUuid(organizationId)) throw new ConfigError(`${organizationId || 'Nothing'} is not a UUID`)

@@ -1,6 +1,6 @@
 import { ConfigError } from '@platform/runtime/config'
 import type { Command } from '@platform/service/cli'
-import type { Deps } from '../../../deps.ts'
+import type { TenancyDeps } from '../deps.ts'
 import { membershipsOf, memberRoles, removeMember, changeRole, transferOrganization } from '../organizations/members.ts'
 import { onOrganization, readOneOf } from './arguments.ts'
 
@@ -9,7 +9,7 @@ const roles = ['OWNER', 'ADMIN', 'MEMBER'] as const
 const lastOwner = (userId: string): ConfigError =>
   new ConfigError(`${userId} is the only OWNER: use organization transfer to name another`)
 
-export const memberCommands: readonly Command<Deps>[] = [
+export const memberCommands: readonly Command<TenancyDeps>[] = [
   onOrganization(
     {
       name: 'member list',

@@ -1,6 +1,6 @@
 import { ConfigError } from '@platform/runtime/config'
 import type { Command } from '@platform/service/cli'
-import type { Deps } from '../../../deps.ts'
+import type { TenancyDeps } from '../deps.ts'
 import { activatePlan, setEntitlement } from '../products/products.ts'
 import { isPlan, type PlanSlug } from '../products/registry.ts'
 import { onOrganization, readProduct } from './arguments.ts'
@@ -15,7 +15,7 @@ const entitle = (
   action: string,
   status: 'ACTIVE' | 'SUSPENDED' | 'REVOKED',
   summary: string,
-): Command<Deps> =>
+): Command<TenancyDeps> =>
   onOrganization(
     { name: `product ${verb}`, action, usage: `product ${verb} <organizationId> <product>`, summary, wordCount: 2 },
     async (deps, organizationId, [product]) => {

@@ -4,7 +4,7 @@ import { newId } from '@platform/runtime/new-id'
 import { resealRows } from '@platform/runtime/reseal-rows'
 import { and, asc, eq, getTableColumns, or, type SQL } from 'drizzle-orm'
 import type { Actor } from '../../../http/actor.ts'
-import type { Deps } from '../../../deps.ts'
+import type { TenancyDeps } from '../deps.ts'
 import { recordActivity } from '../activity/record.ts'
 import { type Application, type Environment, findNamedEnvironment } from '../applications/reach.ts'
 import { environments } from '../applications/table.ts'
@@ -39,7 +39,7 @@ export const ownerFor = (actor: Actor, application: Application): Owner => ({
 })
 
 type Row = typeof envVars.$inferSelect & { environmentName: string | null }
-type Store = Pick<Deps, 'db' | 'sealer'>
+type Store = Pick<TenancyDeps, 'db' | 'sealer'>
 
 const uniqueKeys = ['env_vars_organization_key', 'env_vars_application_key', 'env_vars_environment_key']
 const columns = { ...getTableColumns(envVars), environmentName: environments.name }
@@ -72,7 +72,7 @@ function showAs(value: () => string, row: Row): ShownVariable {
   }
 }
 
-const show = ({ sealer }: Pick<Deps, 'sealer'>, row: Row): ShownVariable =>
+const show = ({ sealer }: Pick<TenancyDeps, 'sealer'>, row: Row): ShownVariable =>
   showAs(() => sealer.open(row, row.id).toString('utf8'), row)
 
 /** Only the platform itself sets PLATFORM_ variables (D49). Throws BadRequest. */
@@ -122,7 +122,7 @@ interface NewVariable {
 }
 
 async function insertVariable(
-  { db, sealer, now }: Store & Pick<Deps, 'now'>,
+  { db, sealer, now }: Store & Pick<TenancyDeps, 'now'>,
   by: Actor,
   place: Pick<typeof envVars.$inferInsert, 'layer' | 'organizationId' | 'applicationId' | 'environmentId'>,
   environmentName: string | null,
@@ -146,7 +146,7 @@ async function insertVariable(
 
 /** Creates a variable of the organization layer. */
 export const createOrganizationVariable = (
-  deps: Store & Pick<Deps, 'now'>,
+  deps: Store & Pick<TenancyDeps, 'now'>,
   by: Actor,
   organization: Organization,
   variable: NewVariable,
@@ -161,7 +161,7 @@ interface Placement {
 }
 
 async function placeIn(
-  call: { deps: Pick<Deps, 'db'>; actor: Actor },
+  call: { deps: Pick<TenancyDeps, 'db'>; actor: Actor },
   application: Application,
   { scope, ...body }: Placement,
 ): Promise<Environment | undefined> {
@@ -173,7 +173,7 @@ async function placeIn(
 
 /** Creates a variable of the application layer or of one of its environments. */
 export async function createApplicationVariable(
-  deps: Store & Pick<Deps, 'now'>,
+  deps: Store & Pick<TenancyDeps, 'now'>,
   by: Actor,
   application: Application,
   variable: NewVariable & Placement,
@@ -196,7 +196,7 @@ interface VariableChange {
  * with a new value, so the old one stays unknown (wire.md).
  */
 export async function updateVariable(
-  { db, sealer, now }: Store & Pick<Deps, 'now'>,
+  { db, sealer, now }: Store & Pick<TenancyDeps, 'now'>,
   by: Actor,
   owner: Owner,
   id: string,
@@ -234,7 +234,7 @@ export async function updateVariable(
 
 /** Throws NotFound for a variable that belongs to another path (D49). */
 export async function deleteVariable(
-  { db, now }: Pick<Deps, 'db' | 'now'>,
+  { db, now }: Pick<TenancyDeps, 'db' | 'now'>,
   by: Actor,
   owner: Owner,
   id: string,

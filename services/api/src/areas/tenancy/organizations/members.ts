@@ -1,6 +1,6 @@
 import { newId } from '@platform/runtime/new-id'
 import { and, asc, eq, ne } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { TenancyDeps } from '../deps.ts'
 import { profiles } from '../profiles/table.ts'
 import type { Organization } from './reach.ts'
 import { members, organizations, type Role } from './table.ts'
@@ -18,7 +18,7 @@ interface Member {
 }
 
 /** The organization's members, in the order they joined (A §4). Names are null until the user was seen (D73). */
-export const listMembers = ({ db }: Pick<Deps, 'db'>, organization: Organization): Promise<Member[]> =>
+export const listMembers = ({ db }: Pick<TenancyDeps, 'db'>, organization: Organization): Promise<Member[]> =>
   db
     .select({
       membershipId: members.id,
@@ -38,7 +38,7 @@ export const listMembers = ({ db }: Pick<Deps, 'db'>, organization: Organization
 
 /** Adds a member or changes a member's role. For operators only: no endpoint does this (A §4). Safe to repeat. */
 export async function setMember(
-  { db, now }: Pick<Deps, 'db' | 'now'>,
+  { db, now }: Pick<TenancyDeps, 'db' | 'now'>,
   organizationId: string,
   userId: string,
   role: Role,
@@ -50,7 +50,7 @@ export async function setMember(
 }
 
 /** The members of an organization and their roles, for the operator. */
-export const memberRoles = ({ db }: Pick<Deps, 'db'>, organizationId: string) =>
+export const memberRoles = ({ db }: Pick<TenancyDeps, 'db'>, organizationId: string) =>
   db
     .select({ userId: members.userId, email: profiles.email, role: members.role })
     .from(members)
@@ -59,7 +59,7 @@ export const memberRoles = ({ db }: Pick<Deps, 'db'>, organizationId: string) =>
     .orderBy(asc(members.joinedAt), asc(members.id))
 
 /** A user's organizations, for the operator. */
-export const membershipsOf = ({ db }: Pick<Deps, 'db'>, userId: string) =>
+export const membershipsOf = ({ db }: Pick<TenancyDeps, 'db'>, userId: string) =>
   db
     .select({ organizationId: organizations.id, name: organizations.name, role: members.role })
     .from(members)
@@ -71,9 +71,9 @@ type Change = 'done' | 'missing' | 'last-owner'
 
 /** Changes members under a lock on their rows, so that of two concurrent changes one sees the other's result. */
 function withMembers<T>(
-  { db }: Pick<Deps, 'db'>,
+  { db }: Pick<TenancyDeps, 'db'>,
   organizationId: string,
-  change: (tx: Deps['db'], rows: readonly { userId: string; role: Role }[]) => Promise<T>,
+  change: (tx: TenancyDeps['db'], rows: readonly { userId: string; role: Role }[]) => Promise<T>,
 ): Promise<T> {
   return db.transaction(async (tx) => {
     // A new member has no row to lock yet.
@@ -96,7 +96,7 @@ const isLastOwner = (rows: readonly { userId: string; role: Role }[], userId: st
 
 /** Adds a member or changes a member's role, unless that leaves the organization without an OWNER. */
 export const changeRole = (
-  deps: Pick<Deps, 'db' | 'now'>,
+  deps: Pick<TenancyDeps, 'db' | 'now'>,
   organizationId: string,
   userId: string,
   role: Role,
@@ -108,7 +108,7 @@ export const changeRole = (
   })
 
 /** Removes a user from an organization, unless they are its only OWNER. */
-export const removeMember = (deps: Pick<Deps, 'db'>, organizationId: string, userId: string): Promise<Change> =>
+export const removeMember = (deps: Pick<TenancyDeps, 'db'>, organizationId: string, userId: string): Promise<Change> =>
   withMembers(deps, organizationId, async (db, rows) => {
     if (!rows.some((row) => row.userId === userId)) return 'missing'
     if (isLastOwner(rows, userId)) return 'last-owner'
@@ -121,7 +121,7 @@ export const removeMember = (deps: Pick<Deps, 'db'>, organizationId: string, use
  * nothing, if the user is not a member and has never called this API: a mistyped id would leave the organization to nobody.
  */
 export const transferOrganization = (
-  deps: Pick<Deps, 'db' | 'now'>,
+  deps: Pick<TenancyDeps, 'db' | 'now'>,
   organizationId: string,
   userId: string,
 ): Promise<string[] | undefined> =>

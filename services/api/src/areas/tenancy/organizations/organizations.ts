@@ -2,7 +2,7 @@ import { Conflict } from '@platform/errors/api-error'
 import { newId } from '@platform/runtime/new-id'
 import { and, desc, eq, getTableColumns, lt } from 'drizzle-orm'
 import type { Actor, UserActor } from '../../../http/actor.ts'
-import type { Deps } from '../../../deps.ts'
+import type { TenancyDeps } from '../deps.ts'
 import type { KeysetPage } from '../../../http/pages.ts'
 import { refuseReservedLabel, slugsFor } from './labels.ts'
 import type { Organization } from './reach.ts'
@@ -15,7 +15,7 @@ const SLUG_ATTEMPTS = 6
  * (409); one derived from the name gets an ending until it is (D75). Starts on the operator's default plan (D77).
  */
 export async function createOrganization(
-  { db, now, startPlan }: Pick<Deps, 'db' | 'now' | 'startPlan'>,
+  { db, now, startPlan }: Pick<TenancyDeps, 'db' | 'now' | 'startPlan'>,
   by: UserActor,
   newOrganization: { name: string; slug?: string | undefined },
 ): Promise<Organization> {
@@ -47,7 +47,7 @@ export async function createOrganization(
 
 /** A page of the user's organizations, newest first; empty for an API key or a Function (A §1 Keyset, D30). */
 export async function organizationsPage(
-  { db }: Pick<Deps, 'db'>,
+  { db }: Pick<TenancyDeps, 'db'>,
   actor: Actor,
   page: KeysetPage,
 ): Promise<{ items: Organization[]; total: number }> {

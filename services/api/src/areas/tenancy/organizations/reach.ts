@@ -3,7 +3,7 @@ import { keysAsRows, batchPerTick } from '@platform/runtime/batch-per-tick'
 import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { and, eq, getTableColumns } from 'drizzle-orm'
 import type { Actor } from '../../../http/actor.ts'
-import type { Deps } from '../../../deps.ts'
+import type { TenancyDeps } from '../deps.ts'
 import { members, organizations, type Role } from './table.ts'
 
 export type Organization = typeof organizations.$inferSelect
@@ -43,7 +43,7 @@ export function requireRole(role: Role, need: Need): void {
  * gets 403 for every existing one, its own included, since it reaches one application and nothing above it (D17).
  */
 export async function reachOrganization(
-  { deps, actor }: { deps: Pick<Deps, 'db'>; actor: Actor },
+  { deps, actor }: { deps: Pick<TenancyDeps, 'db'>; actor: Actor },
   id: string,
   need: Need = 'member',
 ): Promise<Organization> {
@@ -52,7 +52,7 @@ export async function reachOrganization(
 
 /** The same, with the caller's role in it. */
 export async function reachMembership(
-  { deps, actor }: { deps: Pick<Deps, 'db'>; actor: Actor },
+  { deps, actor }: { deps: Pick<TenancyDeps, 'db'>; actor: Actor },
   id: string,
   need: Need = 'member',
 ): Promise<{ organization: Organization; role: Role }> {

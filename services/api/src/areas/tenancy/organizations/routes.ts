@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { endpoint } from '../../../deps.ts'
+import { endpoint } from '../deps.ts'
 import { id, imageUrl, instant, name, pathId, shown } from '../../../http/fields.ts'
 import { asWholeSet, keysetQuery, page } from '../../../http/pages.ts'
 import { slug } from './labels.ts'

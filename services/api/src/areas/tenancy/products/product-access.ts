@@ -1,6 +1,6 @@
 import { Forbidden } from '@platform/errors/api-error'
 import { eq, type SQL, sql, type SQLWrapper } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { TenancyDeps } from '../deps.ts'
 import { organizations } from '../organizations/table.ts'
 import { products, type ProductSlug } from './registry.ts'
 import { entitlements } from './table.ts'
@@ -19,7 +19,7 @@ export function isWithheldFrom(organizationId: SQLWrapper, product: ProductSlug)
 
 /** Throws Forbidden if the organization has no access to the product (D91). */
 export async function requireProduct(
-  { db }: Pick<Deps, 'db'>,
+  { db }: Pick<TenancyDeps, 'db'>,
   product: ProductSlug,
   organizationId: string,
 ): Promise<void> {

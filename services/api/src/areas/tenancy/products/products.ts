@@ -1,7 +1,7 @@
 import { NotFound } from '@platform/errors/api-error'
 import { newId } from '@platform/runtime/new-id'
 import { eq } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { TenancyDeps } from '../deps.ts'
 import type { Organization } from '../organizations/reach.ts'
 import { type PlanSlug, type Product, products, type ProductSlug } from './registry.ts'
 import { billingCaps, entitlements, subscriptions } from './table.ts'
@@ -37,7 +37,7 @@ function resolve(
 
 /** Every product with the organization's access to it (A §4). */
 export async function listProductAccess(
-  { db }: Pick<Deps, 'db'>,
+  { db }: Pick<TenancyDeps, 'db'>,
   organization: Organization,
 ): Promise<ProductAccess[]> {
   const [decided, subscribed] = await Promise.all([
@@ -55,7 +55,7 @@ export async function listProductAccess(
 
 /** One product with the organization's access. Throws NotFound if there is no such product (D50). */
 export async function getProductAccess(
-  deps: Pick<Deps, 'db'>,
+  deps: Pick<TenancyDeps, 'db'>,
   organization: Organization,
   slug: string,
 ): Promise<ProductAccess> {
@@ -66,7 +66,7 @@ export async function getProductAccess(
 
 /** Overrides a product's default access for an organization. For operators only; safe to repeat. */
 export async function setEntitlement(
-  { db, now }: Pick<Deps, 'db' | 'now'>,
+  { db, now }: Pick<TenancyDeps, 'db' | 'now'>,
   organizationId: string,
   product: ProductSlug,
   status: Entitlement['status'],
@@ -81,7 +81,7 @@ export async function setEntitlement(
 
 /** Puts an organization on a plan of a product. For operators only; safe to repeat. */
 export async function activatePlan(
-  { db, now }: Pick<Deps, 'db' | 'now'>,
+  { db, now }: Pick<TenancyDeps, 'db' | 'now'>,
   organizationId: string,
   product: ProductSlug,
   plan: PlanSlug,
@@ -96,7 +96,7 @@ export async function activatePlan(
 
 /** Caps an organization's monthly bill; null removes the cap. For operators only; safe to repeat. */
 export async function setBillingCap(
-  { db, now }: Pick<Deps, 'db' | 'now'>,
+  { db, now }: Pick<TenancyDeps, 'db' | 'now'>,
   organizationId: string,
   capMicros: number | null,
 ): Promise<void> {

@@ -1,5 +1,5 @@
 import { and, eq, max } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { TenancyDeps } from '../deps.ts'
 import { organizations } from '../organizations/table.ts'
 import { type Quota, quotas } from './registry.ts'
 import { quotaOverrides, subscriptions } from './table.ts'
@@ -8,7 +8,10 @@ import { quotaOverrides, subscriptions } from './table.ts'
  * The quotas of an organization: the operator's overrides, else its plan's. The plan is that of its active subscription to the
  * network, else free (D77).
  */
-export async function quotasOf({ db }: Pick<Deps, 'db'>, organizationId: string): Promise<Record<Quota, number>> {
+export async function quotasOf(
+  { db }: Pick<TenancyDeps, 'db'>,
+  organizationId: string,
+): Promise<Record<Quota, number>> {
   const rows = await db
     .select({ plan: subscriptions.plan, quota: quotaOverrides.quota, limit: quotaOverrides.limit })
     .from(organizations)
@@ -27,11 +30,11 @@ export async function quotasOf({ db }: Pick<Deps, 'db'>, organizationId: string)
 }
 
 /** One quota of an organization. */
-export const quotaOf = async (deps: Pick<Deps, 'db'>, organizationId: string, quota: Quota): Promise<number> =>
+export const quotaOf = async (deps: Pick<TenancyDeps, 'db'>, organizationId: string, quota: Quota): Promise<number> =>
   (await quotasOf(deps, organizationId))[quota]
 
 /** The highest value of a quota in any organization. */
-export async function quotaMax({ db }: Pick<Deps, 'db'>, quota: Quota): Promise<number> {
+export async function quotaMax({ db }: Pick<TenancyDeps, 'db'>, quota: Quota): Promise<number> {
   const [row] = await db
     .select({ limit: max(quotaOverrides.limit) })
     .from(quotaOverrides)
@@ -41,7 +44,7 @@ export async function quotaMax({ db }: Pick<Deps, 'db'>, quota: Quota): Promise<
 
 /** Sets a quota of one organization; null returns to the plan's. For operators only; safe to repeat. */
 export async function setQuota(
-  { db, now }: Pick<Deps, 'db' | 'now'>,
+  { db, now }: Pick<TenancyDeps, 'db' | 'now'>,
   organizationId: string,
   quota: Quota,
   limit: number | null,
