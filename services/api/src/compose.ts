@@ -18,11 +18,11 @@ import { openBuilder } from '@platform/source-builder/open-builder'
 import type { Config } from './config.ts'
 import { openCluster } from './areas/cluster/area.ts'
 import { openTenancy } from './areas/tenancy/area.ts'
+import { openCredentials } from './areas/credentials/area.ts'
 import type { Core } from './core.ts'
 import type { Deps } from './deps.ts'
 import { openBlobs } from './areas/storage/drivers/open-blobs.ts'
 import { endpoints } from './endpoints.ts'
-import { requireLiveKey } from './areas/credentials/api-keys/reach.ts'
 import { openBuildQueue } from './areas/deploy/builds/queue.ts'
 import { openCronDispatcher } from './areas/edge/crons/dispatch-runs.ts'
 import { openCronQueue } from './areas/edge/crons/queue.ts'
@@ -112,13 +112,14 @@ export async function compose(config: Config, { heartbeatMs, ...overrides }: Ove
     corsOrigins: new Set([...config.CORS_ORIGINS, ...(config.CONSOLE_URL === undefined ? [] : [config.CONSOLE_URL])]),
     recordRequest: createRequestRecord(logger),
     // Of areas above: they are open before the first request.
-    requireLiveKey: (keyId) => requireLiveKey({ db, now }, keyId),
+    requireLiveKey: (keyId) => credentials.ports.requireLiveKey(keyId),
     learnProfile: (...token) => tenancy.ports.learnProfile(...token),
   }
   const cluster = use(await openCluster(core, config))
   const { streamSlots, membership, pgBoss } = cluster.ports
   const userinfoEndpoint = () => idp.endpoint('userinfo_endpoint')
   const tenancy = use(openTenancy(core, config, { ...cluster.ports, userinfoEndpoint, heartbeatMs }))
+  const credentials = use(openCredentials(core, config))
   const ai = await openAiGateway({
     path: config.AI_PROVIDERS,
     readVariable: config.readVariable,
@@ -205,7 +206,7 @@ export async function compose(config: Config, { heartbeatMs, ...overrides }: Ove
       ...core,
       ...cluster.ports,
       ...tenancy.deps,
-      consoleClientIds: new Set(config.CONSOLE_CLIENT_IDS),
+      ...credentials.deps,
       ai,
       usage,
       blobs,

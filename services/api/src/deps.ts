@@ -3,6 +3,7 @@ import type { Builder } from '@platform/source-builder/builder'
 import type { Core } from './core.ts'
 import type { ClusterPorts } from './areas/cluster/deps.ts'
 import type { TenancyDeps } from './areas/tenancy/deps.ts'
+import type { CredentialsDeps } from './areas/credentials/deps.ts'
 import { endpointsOf } from './http/endpoints-of.ts'
 import type { AiGateway } from './areas/ai/gateway/gateway.ts'
 import type { UsageRecorder } from './areas/ai/governance/record-usage.ts'
@@ -30,7 +31,7 @@ import type { UploadLeases } from './areas/storage/uploads/leases.ts'
  * What requests may use. Only compose.ts builds it; a function asks for the members it needs. A port is declared by the feature
  * that opens it. Such a feature takes explicit types rather than parts of Deps, since it is opened before Deps exists.
  */
-export interface Deps extends Core, ClusterPorts, TenancyDeps {
+export interface Deps extends Core, ClusterPorts, TenancyDeps, CredentialsDeps {
   buildLogFeed: BuildLogFeed
   requestFeed: RequestFeed
   runtimeLogFeed: RuntimeLogFeed
@@ -88,8 +89,6 @@ export interface Deps extends Core, ClusterPorts, TenancyDeps {
   clientsFolder: string | undefined
   /** The origin of the web console; undefined: there is none. */
   consoleUrl: string | undefined
-  /** OAuth clients that count as the console (D6). */
-  consoleClientIds: ReadonlySet<string>
 }
 
 export const { endpoint, openEndpoint, upstreamEndpoint } = endpointsOf<Deps>()

@@ -1,8 +1,8 @@
 import { recordAudit } from '@platform/service/audit'
 import type { Command } from '@platform/service/cli'
-import type { Deps } from '../../deps.ts'
+import type { CredentialsDeps } from './deps.ts'
 
-export const credentialsCommands: readonly Command<Deps>[] = [
+export const credentialsCommands: readonly Command<CredentialsDeps>[] = [
   {
     name: 'keys list',
     usage: 'keys list',

@@ -6,7 +6,7 @@ import { newId } from '@platform/runtime/new-id'
 import { resealRows } from '@platform/runtime/reseal-rows'
 import { and, desc, eq, isNull } from 'drizzle-orm'
 import type { UserActor } from '../../../http/actor.ts'
-import type { Deps } from '../../../deps.ts'
+import type { CredentialsDeps } from '../deps.ts'
 import { recordActivity } from '../../tenancy/activity/record.ts'
 import type { Application } from '../../tenancy/applications/reach.ts'
 import { createSigningState } from './signing-state.ts'
@@ -71,7 +71,11 @@ function refuseScopes(scopes: readonly string[], by: UserActor): void {
 }
 
 /** Requires the console's users to have authenticated within 15 minutes to manage keys (A §4 rule 6, D6). Throws SignInTooOld. */
-function requireFreshSignIn({ consoleClientIds }: Pick<Deps, 'consoleClientIds'>, by: UserActor, time: Date): void {
+function requireFreshSignIn(
+  { consoleClientIds }: Pick<CredentialsDeps, 'consoleClientIds'>,
+  by: UserActor,
+  time: Date,
+): void {
   if (!consoleClientIds.has(by.clientId)) return
   const provenAt = by.authenticatedAt?.getTime() ?? 0
   if (time.getTime() - provenAt > PROVEN_WITHIN_MS)
@@ -89,7 +93,7 @@ type Expiry = Date | null | undefined
  */
 function expiryOf(
   expiry: Expiry,
-  { consoleClientIds }: Pick<Deps, 'consoleClientIds'>,
+  { consoleClientIds }: Pick<CredentialsDeps, 'consoleClientIds'>,
   by: UserActor,
   time: Date,
 ): Date | null {
@@ -111,7 +115,7 @@ interface NewKey {
  * which the caller must hold like any other (D7).
  */
 export async function createApiKey(
-  deps: Deps,
+  deps: CredentialsDeps,
   by: UserActor,
   application: Application,
   newKey: NewKey,
@@ -154,7 +158,7 @@ export async function createApiKey(
  * The keys of an application, newest first; metadata only (A §4). Expired keys stay listed until they are deleted; credentials
  * of deployments are never listed (D9).
  */
-export async function listApiKeys({ db }: Pick<Deps, 'db'>, application: Application): Promise<ShownKey[]> {
+export async function listApiKeys({ db }: Pick<CredentialsDeps, 'db'>, application: Application): Promise<ShownKey[]> {
   const rows = await db
     .select(visible)
     .from(apiKeys)
@@ -167,7 +171,7 @@ export async function listApiKeys({ db }: Pick<Deps, 'db'>, application: Applica
  * Revokes a key: token exchanges fail from now on (A §3). Its row stays as a tombstone (D1). Throws NotFound if it is already
  * deleted.
  */
-export async function deleteApiKey(deps: Deps, by: UserActor, id: string): Promise<void> {
+export async function deleteApiKey(deps: CredentialsDeps, by: UserActor, id: string): Promise<void> {
   const time = deps.now()
   requireFreshSignIn(deps, by, time)
   await deps.db.transaction(async (tx) => {
@@ -185,7 +189,7 @@ export async function deleteApiKey(deps: Deps, by: UserActor, id: string): Promi
 }
 
 /** Reseals every signing state that is not sealed with the current master key. Returns how many. Safe to repeat. */
-export const resealSigningStates = (deps: Pick<Deps, 'db' | 'sealer'>): Promise<number> =>
+export const resealSigningStates = (deps: Pick<CredentialsDeps, 'db' | 'sealer'>): Promise<number> =>
   resealRows(
     deps,
     { id: apiKeys.id, ciphertext: apiKeys.signingState, kekId: apiKeys.signingKekId },

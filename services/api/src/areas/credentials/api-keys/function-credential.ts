@@ -3,7 +3,7 @@ import type { ApiScope } from '@platform/auth/scopes'
 import type { Db } from '@platform/runtime/database'
 import { newId } from '@platform/runtime/new-id'
 import { and, eq, inArray, isNull } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { CredentialsDeps } from '../deps.ts'
 import { hashSecret, SECRET_PREFIX } from './api-keys.ts'
 import { createSigningState } from './signing-state.ts'
 import { apiKeys } from './table.ts'
@@ -28,7 +28,7 @@ export interface FunctionCredential {
 
 /** Generates the credential with which a deployment's Functions call the API; `storeFunctionCredential` makes it valid (D9). */
 export async function createFunctionCredential(
-  { sealer }: Pick<Deps, 'sealer'>,
+  { sealer }: Pick<CredentialsDeps, 'sealer'>,
   deployment: { id: string; applicationId: string; environmentId: string; label: string },
 ): Promise<FunctionCredential> {
   const clientId = newId()

@@ -1,10 +1,10 @@
 import { and, eq, isNull, lt, or } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { CredentialsDeps } from '../deps.ts'
 import { apiKeys } from './table.ts'
 
 const DAY_MS = 86_400_000
 
-type LastUseDeps = Pick<Deps, 'db' | 'now' | 'logger'>
+type LastUseDeps = Pick<CredentialsDeps, 'db' | 'now' | 'logger'>
 
 /** What has to be known of a key that is used. */
 interface UsedKey {

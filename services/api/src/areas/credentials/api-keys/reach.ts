@@ -1,7 +1,7 @@
 import { InvalidToken, NotFound } from '@platform/errors/api-error'
 import { and, eq, gt, isNull, or } from 'drizzle-orm'
 import type { UserActor } from '../../../http/actor.ts'
-import type { Deps } from '../../../deps.ts'
+import type { CredentialsDeps } from '../deps.ts'
 import { applications } from '../../tenancy/applications/table.ts'
 import { requireRole, type Need } from '../../tenancy/organizations/reach.ts'
 import { members } from '../../tenancy/organizations/table.ts'
@@ -12,7 +12,7 @@ import { apiKeys } from './table.ts'
  * 404 (D17, D9).
  */
 export async function reachApiKey(
-  { deps, actor }: { deps: Pick<Deps, 'db'>; actor: UserActor },
+  { deps, actor }: { deps: Pick<CredentialsDeps, 'db'>; actor: UserActor },
   id: string,
   need: Need,
 ): Promise<string> {
@@ -28,7 +28,7 @@ export async function reachApiKey(
 }
 
 /** Throws InvalidToken if a key was deleted or has expired, or if the credential of a deployment was revoked. */
-export async function requireLiveKey({ db, now }: Pick<Deps, 'db' | 'now'>, id: string): Promise<void> {
+export async function requireLiveKey({ db, now }: Pick<CredentialsDeps, 'db' | 'now'>, id: string): Promise<void> {
   const isUnexpired = or(isNull(apiKeys.expiresAt), gt(apiKeys.expiresAt, now()))
   const [row] = await db
     .select({ id: apiKeys.id })

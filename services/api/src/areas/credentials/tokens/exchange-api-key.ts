@@ -4,7 +4,7 @@ import { InvalidToken, OAuthError } from '@platform/errors/api-error'
 import { isUuid } from '@platform/runtime/is-uuid'
 import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { eq, sql } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { CredentialsDeps } from '../deps.ts'
 import { hashSecret } from '../api-keys/api-keys.ts'
 import { keepLastUse } from '../api-keys/last-use.ts'
 import { apiKeys } from '../api-keys/table.ts'
@@ -58,7 +58,7 @@ function narrowed(held: readonly string[], requestedScope: string | undefined): 
  * was deleted: invalid_token with the Bearer challenge (D1 to D3). Without the secret nothing can be learned.
  */
 export async function exchangeApiKey(
-  deps: Deps,
+  deps: CredentialsDeps,
   { clientId, secret, method }: ClientCredentials,
   scope: string | undefined,
 ): Promise<KeyToken> {

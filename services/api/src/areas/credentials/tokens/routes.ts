@@ -3,7 +3,7 @@ import { parseOAuthForm, readClientCredentials } from '@platform/auth/oauth-form
 import { OAuthError } from '@platform/errors/api-error'
 import { mediaType } from '@platform/service/read-body'
 import { shown } from '../../../http/fields.ts'
-import { openEndpoint } from '../../../deps.ts'
+import { openEndpoint } from '../deps.ts'
 import { OAuthErrorBody } from '../../../http/error-schemas.ts'
 import { throttleAddress } from '../../../http/exchange.ts'
 import { readText } from '../../../http/read-body.ts'

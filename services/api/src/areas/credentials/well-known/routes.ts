@@ -1,8 +1,8 @@
 import { z } from '@hono/zod-openapi'
 import { apiKeyScopes, apiScopes } from '@platform/auth/scopes'
 import { platformName } from '@platform/look/name'
-import type { Deps } from '../../../deps.ts'
-import { openEndpoint } from '../../../deps.ts'
+import type { CredentialsDeps } from '../deps.ts'
+import { openEndpoint } from '../deps.ts'
 import { throttleAddress } from '../../../http/exchange.ts'
 
 const CACHED = 'public, max-age=300, stale-while-revalidate=600'
@@ -13,7 +13,7 @@ const document = (
   path: `/${string}`,
   summary: string,
   description: string,
-  write: (deps: Deps) => object,
+  write: (deps: CredentialsDeps) => object,
 ) =>
   openEndpoint({
     operation,
