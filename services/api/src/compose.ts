@@ -7,7 +7,6 @@ import { openKeySet } from '@platform/auth/key-set'
 import { createTokenVerifier } from '@platform/auth/token-verifier'
 import { type GuardedFetch, openGuardedFetch } from '@platform/guarded-fetch/guarded-fetch'
 import { openImageTransformer, type TransformerOptions } from '@platform/image-transformer/image-transformer'
-import { ConfigError } from '@platform/runtime/config'
 import { createDatabasePreparation, type PrepareDatabase } from '@platform/service/prepare-database'
 import type { Checks } from '@platform/service/dependencies'
 import { createRequestRecord } from '@platform/service/request-record'
@@ -19,6 +18,7 @@ import type { Config } from './config.ts'
 import { openCluster } from './areas/cluster/area.ts'
 import { openTenancy } from './areas/tenancy/area.ts'
 import { openCredentials } from './areas/credentials/area.ts'
+import { openAi } from './areas/ai/area.ts'
 import type { Core } from './core.ts'
 import type { Deps } from './deps.ts'
 import { openBlobs } from './areas/storage/drivers/open-blobs.ts'
@@ -26,10 +26,6 @@ import { endpoints } from './endpoints.ts'
 import { openBuildQueue } from './areas/deploy/builds/queue.ts'
 import { openCronDispatcher } from './areas/edge/crons/dispatch-runs.ts'
 import { openCronQueue } from './areas/edge/crons/queue.ts'
-import { WrongProviderFile } from './areas/ai/gateway/providers/provider-file.ts'
-import { openAiGateway } from './areas/ai/gateway/gateway.ts'
-import type { AiTimings } from './areas/ai/gateway/providers/timings.ts'
-import { openUsageRecorder } from './areas/ai/governance/record-usage.ts'
 import { openBuildLogFeed } from './areas/deploy/deployments/build-log-feed.ts'
 import { openSiteDirectory } from './areas/edge/delivery/site-directory.ts'
 import { createStickyTokens } from './areas/edge/sticky-sessions/sticky-token.ts'
@@ -57,7 +53,7 @@ interface Overrides extends ResourceOverrides {
   guardedFetch?: GuardedFetch
   imageTransformer?: TransformerOptions
   /** Timeouts of the AI gateway, shortened where a test cannot wait for them. */
-  aiTimings?: Partial<AiTimings>
+  aiTimings?: Parameters<typeof openAi>[2]
 }
 
 interface Composed {
@@ -120,16 +116,7 @@ export async function compose(config: Config, { heartbeatMs, ...overrides }: Ove
   const userinfoEndpoint = () => idp.endpoint('userinfo_endpoint')
   const tenancy = use(openTenancy(core, config, { ...cluster.ports, userinfoEndpoint, heartbeatMs }))
   const credentials = use(openCredentials(core, config))
-  const ai = await openAiGateway({
-    path: config.AI_PROVIDERS,
-    readVariable: config.readVariable,
-    logger,
-    now,
-    timings: overrides.aiTimings,
-  }).catch((error: unknown) => {
-    throw error instanceof WrongProviderFile ? new ConfigError(`AI_PROVIDERS: ${error.message}`) : error
-  })
-  const usage = openUsageRecorder({ db, logger })
+  const ai = use(await openAi(core, config, overrides.aiTimings))
   const blobs = await openBlobs(config.OBJECTS_URL)
   const uploadLeases = openLeases({ db, notifications })
   const buildLogFeed = openBuildLogFeed({ db, logger, streamSlots, notifications }, heartbeatMs)
@@ -197,8 +184,6 @@ export async function compose(config: Config, { heartbeatMs, ...overrides }: Ove
     if (config.FUNCTIONS_FOLDER === undefined && isOurs)
       await rm(functionsFolder, { recursive: true, force: true, maxRetries: 5 })
     blobs.close()
-    await usage.close()
-    await ai.close()
   })
   const closing = stack.move()
   return {
@@ -207,8 +192,7 @@ export async function compose(config: Config, { heartbeatMs, ...overrides }: Ove
       ...cluster.ports,
       ...tenancy.deps,
       ...credentials.deps,
-      ai,
-      usage,
+      ...ai.deps,
       blobs,
       uploadLeases,
       accessSigner: signer('object access'),

@@ -4,9 +4,8 @@ import type { Core } from './core.ts'
 import type { ClusterPorts } from './areas/cluster/deps.ts'
 import type { TenancyDeps } from './areas/tenancy/deps.ts'
 import type { CredentialsDeps } from './areas/credentials/deps.ts'
+import type { AiDeps } from './areas/ai/deps.ts'
 import { endpointsOf } from './http/endpoints-of.ts'
-import type { AiGateway } from './areas/ai/gateway/gateway.ts'
-import type { UsageRecorder } from './areas/ai/governance/record-usage.ts'
 import type { BuildLogFeed } from './areas/deploy/deployments/build-log-feed.ts'
 import type { Builds } from './areas/deploy/builds/queue.ts'
 import type { CronDispatcher } from './areas/edge/crons/dispatch-runs.ts'
@@ -31,7 +30,7 @@ import type { UploadLeases } from './areas/storage/uploads/leases.ts'
  * What requests may use. Only compose.ts builds it; a function asks for the members it needs. A port is declared by the feature
  * that opens it. Such a feature takes explicit types rather than parts of Deps, since it is opened before Deps exists.
  */
-export interface Deps extends Core, ClusterPorts, TenancyDeps, CredentialsDeps {
+export interface Deps extends Core, ClusterPorts, TenancyDeps, CredentialsDeps, AiDeps {
   buildLogFeed: BuildLogFeed
   requestFeed: RequestFeed
   runtimeLogFeed: RuntimeLogFeed
@@ -69,10 +68,6 @@ export interface Deps extends Core, ClusterPorts, TenancyDeps, CredentialsDeps {
   isrPages: IsrPages
   /** Tags by which pages and data are invalidated. */
   isrTags: IsrTags
-  /** Models and their providers. */
-  ai: AiGateway
-  /** Records the usage of model calls. */
-  usage: UsageRecorder
   /** Where this process is, as request logs name it, and the header in which trusted proxies report the visitor's country. */
   place: { region: string | undefined; location: string | undefined; countryHeader: string | undefined }
   /** The domain suffix of buckets' hostnames, with the port if it is not the scheme's default. */
@@ -91,4 +86,4 @@ export interface Deps extends Core, ClusterPorts, TenancyDeps, CredentialsDeps {
   consoleUrl: string | undefined
 }
 
-export const { endpoint, openEndpoint, upstreamEndpoint } = endpointsOf<Deps>()
+export const { endpoint, openEndpoint } = endpointsOf<Deps>()

@@ -1,9 +1,9 @@
 import type { Command } from '@platform/service/cli'
-import type { Deps } from '../../deps.ts'
+import type { AiDeps } from './deps.ts'
 import { findCatalogWarnings } from './gateway/holds/budget-warnings.ts'
 import { checkProviders } from './gateway/providers/check-providers.ts'
 
-export const aiCommands: readonly Command<Deps>[] = [
+export const aiCommands: readonly Command<AiDeps>[] = [
   {
     name: 'ai check',
     usage: 'ai check [--live]',

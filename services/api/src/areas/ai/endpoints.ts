@@ -1,4 +1,4 @@
-import type { Deps } from '../../deps.ts'
+import type { AiDeps } from './deps.ts'
 import type { Endpoint } from '../../http/endpoint.ts'
 import { findBudgetWarnings } from './gateway/holds/budget-warnings.ts'
 import { aiGatewayEndpoints } from './gateway/routes.ts'
@@ -7,7 +7,7 @@ import { aiBudgetEndpoints } from './governance/budgets/routes.ts'
 import { aiPolicyEndpoints } from './governance/policies/routes.ts'
 import { aiUsageEndpoints } from './governance/usage/routes.ts'
 
-export const aiEndpoints: readonly Endpoint<Deps>[] = [
+export const aiEndpoints: readonly Endpoint<AiDeps>[] = [
   ...aiGatewayEndpoints,
   ...aiGovernanceEndpoints,
   ...aiBudgetEndpoints(findBudgetWarnings),

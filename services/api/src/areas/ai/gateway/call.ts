@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import { describeAiFailure } from '@platform/errors/render-error'
 import { noUsage, totalInput, totalOutput, type Usage } from '@platform/ai-protocols/usage'
 import { timeOfId } from '@platform/runtime/new-id'
-import type { Deps } from '../../../deps.ts'
+import type { AiDeps } from '../deps.ts'
 import type { Actor } from '../../../http/actor.ts'
 import { type Exchange, header } from '../../../http/exchange.ts'
 import { costNanos } from '../governance/cost.ts'
@@ -62,7 +62,7 @@ export function costOf(
 
 /** One inference call, from its first byte to its usage event. */
 export class Call {
-  readonly exchange: Exchange<Deps>
+  readonly exchange: Exchange<AiDeps>
   readonly actor: Actor
   readonly operation: InferenceOperation
   readonly outgoing: ServerResponse
@@ -103,7 +103,7 @@ export class Call {
   readonly #over: () => void
   #left: NodeJS.Timeout | undefined
 
-  constructor(exchange: Exchange<Deps>, actor: Actor, operation: InferenceOperation) {
+  constructor(exchange: Exchange<AiDeps>, actor: Actor, operation: InferenceOperation) {
     const { deps, c } = exchange
     this.exchange = exchange
     this.actor = actor

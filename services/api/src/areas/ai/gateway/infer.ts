@@ -1,4 +1,4 @@
-import type { Deps } from '../../../deps.ts'
+import type { AiDeps } from '../deps.ts'
 import type { Actor } from '../../../http/actor.ts'
 import { commonHeaders, type Exchange, type Reply, type Sent } from '../../../http/exchange.ts'
 import type { Call } from './call.ts'
@@ -85,7 +85,7 @@ async function serve(admitted: Admitted, served: Served): Promise<Sent> {
 
 /** Answers one inference call: finds a route, and relays the answer (docs/ai.md). */
 export function infer(
-  on: { exchange: Exchange<Deps>; actor: Actor },
+  on: { exchange: Exchange<AiDeps>; actor: Actor },
   operation: InferenceRequest['operation'],
   read: ReadRequest,
 ): Promise<Sent | Reply> {

@@ -1,5 +1,5 @@
 import { AiError } from '@platform/errors/ai-error'
-import type { Deps } from '../../../deps.ts'
+import type { AiDeps } from '../deps.ts'
 import { findProviderKeys } from '../governance/provider-keys.ts'
 import type { CountedUnit, Price } from '../governance/prices.ts'
 import { policiesOf } from '../governance/policies/policies.ts'
@@ -16,7 +16,7 @@ const usd = (price: Price | undefined, unit: CountedUnit): number | null => {
 }
 
 /** Returns the price of a route in US dollars; null if unknown. */
-function pricingOf({ prices }: Deps['ai'], { price, provider, upstreamModel }: Route, time: Date) {
+function pricingOf({ prices }: AiDeps['ai'], { price, provider, upstreamModel }: Route, time: Date) {
   if (provider.driver === 'local') return { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, request: 0 }
   const known = price ?? prices.priceOf(provider.id, upstreamModel, time)
   if (!known) return null
@@ -31,7 +31,7 @@ function pricingOf({ prices }: Deps['ai'], { price, provider, upstreamModel }: R
 }
 
 /** Formats a model for callers. A listed model has at least one route; its price is the first route's. */
-function shownModel(deps: Pick<Deps, 'ai' | 'now'>, { routes, modalities, ...model }: Model) {
+function shownModel(deps: Pick<AiDeps, 'ai' | 'now'>, { routes, modalities, ...model }: Model) {
   const providers = new Map(routes.map(({ provider }) => [provider.id, provider]))
   const [first] = routes
   return {
@@ -60,7 +60,7 @@ export interface UsableModel extends Model {
 
 /** Returns the models that the call's policies allow and the organization can call, with their usable routes. */
 export async function usableModels(
-  deps: Pick<Deps, 'ai' | 'db' | 'sealer'>,
+  deps: Pick<AiDeps, 'ai' | 'db' | 'sealer'>,
   placement: Omit<Placement, 'limits'>,
 ): Promise<UsableModel[]> {
   const { organizationId, hasKeys, hasPolicies } = placement
@@ -78,7 +78,7 @@ const isFilming = ({ modalities }: Model): boolean => modalities.output.includes
 
 /** Lists the models that the organization of a call can use, in both list conventions (wire.md). */
 export async function listModels(
-  deps: Pick<Deps, 'ai' | 'db' | 'sealer' | 'now'>,
+  deps: Pick<AiDeps, 'ai' | 'db' | 'sealer' | 'now'>,
   placement: Placement,
   kind: 'all' | 'video',
 ) {
@@ -88,7 +88,7 @@ export async function listModels(
 }
 
 /** Returns one of them. Throws AiError with `model_not_found`. */
-export async function getModel(deps: Pick<Deps, 'ai' | 'db' | 'sealer' | 'now'>, placement: Placement, id: string) {
+export async function getModel(deps: Pick<AiDeps, 'ai' | 'db' | 'sealer' | 'now'>, placement: Placement, id: string) {
   const usableModel = (await usableModels(deps, placement)).find((model) => model.id === id)
   if (usableModel) return shownModel(deps, usableModel)
   throw new AiError(404, 'invalid_request_error', 'model_not_found', 'Model not found', { param: 'model' })

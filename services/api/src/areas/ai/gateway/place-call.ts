@@ -7,7 +7,7 @@ import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { and, eq, sql } from 'drizzle-orm'
 import { alias } from 'drizzle-orm/pg-core'
 import type { Actor } from '../../../http/actor.ts'
-import type { Deps } from '../../../deps.ts'
+import type { AiDeps } from '../deps.ts'
 import { id, text } from '../../../http/fields.ts'
 import { applications } from '../../tenancy/applications/table.ts'
 import { aiBudgets, aiPolicies, aiProviderKeys } from '../governance/table.ts'
@@ -127,7 +127,7 @@ function openAiOrganization({ 'OpenAI-Organization': named }: Headers): string |
  * organization has no access to the product (D91), as AiError.
  */
 export async function placeCall(
-  { deps, actor }: { deps: Pick<Deps, 'db' | 'ai'>; actor: Actor },
+  { deps, actor }: { deps: Pick<AiDeps, 'db' | 'ai'>; actor: Actor },
   headers: Headers,
 ): Promise<Placement> {
   const organizationId = headers['X-Organization-Id'] ?? openAiOrganization(headers) ?? null

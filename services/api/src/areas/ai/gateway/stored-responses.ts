@@ -1,6 +1,6 @@
 import { discardBefore } from '@platform/runtime/discard-rows'
 import { and, eq, inArray, isNull } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { AiDeps } from '../deps.ts'
 import type { KeyedRoute } from './providers/choose-routes.ts'
 import type { Placement } from './place-call.ts'
 import { aiResponseItems, aiResponses } from './table.ts'
@@ -25,7 +25,7 @@ const isOf = (table: typeof aiResponses | typeof aiResponseItems, { organization
   )
 
 /** A failed write does not break off the answer: it only cannot be built on later, and the log says so. */
-async function orWarn({ logger }: Pick<Deps, 'logger'>, stored: Promise<unknown>): Promise<void> {
+async function orWarn({ logger }: Pick<AiDeps, 'logger'>, stored: Promise<unknown>): Promise<void> {
   try {
     await stored
   } catch (error) {
@@ -35,7 +35,7 @@ async function orWarn({ logger }: Pick<Deps, 'logger'>, stored: Promise<unknown>
 
 /** Records the owner of an answer, before its caller gets the id. Safe to repeat. */
 export async function keepResponse(
-  deps: Pick<Deps, 'db' | 'now' | 'logger'>,
+  deps: Pick<AiDeps, 'db' | 'now' | 'logger'>,
   { organizationId, applicationId }: Owner,
   { provider, upstreamModel }: KeyedRoute,
   id: string,
@@ -56,7 +56,7 @@ interface WholeResponse {
 
 /** Records the items of an answer, before its caller gets them. An id that the provider already gave to others stays theirs. */
 export async function completeResponse(
-  deps: Pick<Deps, 'db' | 'now' | 'logger'>,
+  deps: Pick<AiDeps, 'db' | 'now' | 'logger'>,
   owner: Owner,
   { provider }: KeyedRoute,
   { id, itemIds, totalTokens }: WholeResponse,
@@ -74,7 +74,7 @@ export async function completeResponse(
 }
 
 async function noteTokens(
-  deps: Pick<Deps, 'db' | 'logger'>,
+  deps: Pick<AiDeps, 'db' | 'logger'>,
   { organizationId }: Owner,
   provider: string,
   id: string,
@@ -90,7 +90,7 @@ async function noteTokens(
 
 /** Finds an answer that a provider stores for this organization and application; undefined for anybody else's. */
 export async function findStoredResponse(
-  { db }: Pick<Deps, 'db'>,
+  { db }: Pick<AiDeps, 'db'>,
   owner: Owner,
   id: string,
 ): Promise<StoredResponse | undefined> {
@@ -104,7 +104,7 @@ export async function findStoredResponse(
 
 /** Returns those of the items that providers store for this organization and application, by provider. */
 export async function findStoredItems(
-  { db }: Pick<Deps, 'db'>,
+  { db }: Pick<AiDeps, 'db'>,
   owner: Owner,
   ids: readonly string[],
 ): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
@@ -119,7 +119,7 @@ export async function findStoredItems(
 }
 
 /** Deletes answers older than 30 days, which is as long as providers keep them. */
-export async function discardResponses({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
+export async function discardResponses({ db, now }: Pick<AiDeps, 'db' | 'now'>): Promise<void> {
   const before = new Date(now().getTime() - KEPT_MS)
   await discardBefore(db, aiResponses.createdAt, before)
   await discardBefore(db, aiResponseItems.createdAt, before)

@@ -1,5 +1,5 @@
 import { ApiError } from '@platform/errors/api-error'
-import type { Deps } from '../../../deps.ts'
+import type { AiDeps } from '../deps.ts'
 import type { Actor } from '../../../http/actor.ts'
 import { readHeaders } from '../../../http/endpoint.ts'
 import { asApiError, type Exchange, type Reply, type Sent } from '../../../http/exchange.ts'
@@ -37,7 +37,7 @@ function failureOf(call: Call, error: unknown): unknown {
  * read: returns an invalid request as a failure instead of throwing, so that its event can be placed all the same.
  */
 export async function withCall(
-  { exchange, actor }: { exchange: Exchange<Deps>; actor: Actor },
+  { exchange, actor }: { exchange: Exchange<AiDeps>; actor: Actor },
   operation: InferenceOperation,
   read: ReadRequest,
   work: (admitted: Admitted) => Promise<Sent | Reply>,

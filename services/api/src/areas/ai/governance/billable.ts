@@ -1,6 +1,6 @@
 import { one } from '@platform/runtime/database'
 import { and, eq, gte, sql } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { AiDeps } from '../deps.ts'
 import { aiUsageSums } from './table.ts'
 
 /**
@@ -8,7 +8,7 @@ import { aiUsageSums } from './table.ts'
  * rounded up.
  */
 export async function billableMicrosSince(
-  { db }: Pick<Deps, 'db'>,
+  { db }: Pick<AiDeps, 'db'>,
   organizationId: string,
   day: Date,
 ): Promise<number> {

@@ -6,7 +6,7 @@ import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { resealRows } from '@platform/runtime/reseal-rows'
 import { and, asc, eq } from 'drizzle-orm'
 import type { UserActor } from '../../../http/actor.ts'
-import type { Deps } from '../../../deps.ts'
+import type { AiDeps } from '../deps.ts'
 import type { Organization } from '../../tenancy/organizations/reach.ts'
 import { aiProviderKeys } from './table.ts'
 
@@ -37,7 +37,7 @@ function lastOf(key: string): string {
 
 /** Lists an organization's keys, by provider. */
 export const listProviderKeys = (
-  { db }: Pick<Deps, 'db'>,
+  { db }: Pick<AiDeps, 'db'>,
   { id }: Pick<Organization, 'id'>,
 ): Promise<ShownProviderKey[]> =>
   db
@@ -51,7 +51,7 @@ export const listProviderKeys = (
  * change. Throws NotFound for a provider that the operator does not list. Safe to repeat.
  */
 export async function setProviderKey(
-  { db, sealer, now, logger, ai }: Pick<Deps, 'db' | 'sealer' | 'now' | 'logger' | 'ai'>,
+  { db, sealer, now, logger, ai }: Pick<AiDeps, 'db' | 'sealer' | 'now' | 'logger' | 'ai'>,
   by: UserActor,
   { id: organizationId }: Pick<Organization, 'id'>,
   provider: string,
@@ -73,7 +73,7 @@ export async function setProviderKey(
 
 /** Removes a key, also for a provider that the operator no longer lists. Logs the change. Throws NotFound. */
 export async function deleteProviderKey(
-  { db, logger }: Pick<Deps, 'db' | 'logger'>,
+  { db, logger }: Pick<AiDeps, 'db' | 'logger'>,
   by: UserActor,
   { id: organizationId }: Pick<Organization, 'id'>,
   provider: string,
@@ -105,7 +105,7 @@ const findSealedKeys = lazyPrepared((db) => {
 
 /** Returns an organization's keys by provider, unsealed. Throws if one is sealed under a master key that is not configured. */
 export async function findProviderKeys(
-  { db, sealer }: Pick<Deps, 'db' | 'sealer'>,
+  { db, sealer }: Pick<AiDeps, 'db' | 'sealer'>,
   organizationId: string,
 ): Promise<Map<string, string>> {
   const rows = (await findSealedKeys(db)(organizationId)) ?? []
@@ -113,5 +113,5 @@ export async function findProviderKeys(
 }
 
 /** Reseals every key that is not under the current master key. Returns their number. Safe to repeat. */
-export const resealProviderKeys = (deps: Pick<Deps, 'db' | 'sealer'>): Promise<number> =>
+export const resealProviderKeys = (deps: Pick<AiDeps, 'db' | 'sealer'>): Promise<number> =>
   resealRows(deps, aiProviderKeys, (id) => id)

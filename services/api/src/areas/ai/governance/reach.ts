@@ -1,7 +1,7 @@
 import { NotFound } from '@platform/errors/api-error'
 import { and, eq } from 'drizzle-orm'
 import type { Actor } from '../../../http/actor.ts'
-import type { Deps } from '../../../deps.ts'
+import type { AiDeps } from '../deps.ts'
 import { reachApplication } from '../../tenancy/applications/reach.ts'
 import { applications } from '../../tenancy/applications/table.ts'
 import { reachMembership, reachOrganization } from '../../tenancy/organizations/reach.ts'
@@ -9,7 +9,7 @@ import type { Role } from '../../tenancy/organizations/table.ts'
 
 /** Throws NotFound for an application that does not belong to the organization (D17). null: no application. */
 export async function requireApplication(
-  { db }: Pick<Deps, 'db'>,
+  { db }: Pick<AiDeps, 'db'>,
   organizationId: string,
   applicationId: string | null,
 ): Promise<void> {
@@ -37,7 +37,7 @@ interface Readable {
  * applicationId: as named by the request.
  */
 export async function reachReadable(
-  call: { deps: Pick<Deps, 'db'>; actor: Actor; params: { id: string } },
+  call: { deps: Pick<AiDeps, 'db'>; actor: Actor; params: { id: string } },
   applicationId: string | undefined,
 ): Promise<Readable> {
   const { deps, actor, params } = call

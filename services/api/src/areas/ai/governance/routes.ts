@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { endpoint } from '../../../deps.ts'
+import { endpoint } from '../deps.ts'
 import { instant, pathId, shown, text } from '../../../http/fields.ts'
 import { asWholeSet, page } from '../../../http/pages.ts'
 import { secretBody } from '../../../http/validate.ts'

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { Deps } from '../../../../deps.ts'
+import type { AiDeps } from '../../deps.ts'
 import type { BudgetWarning, Refusable } from '../../governance/budgets/budget-warning.ts'
 import { isEntitled } from '../../governance/budgets/entitlement.ts'
 import { usableModels, type UsableModel } from '../models.ts'
@@ -80,7 +80,7 @@ const askedBy = (model: Model, { operation, body, earlierTokens = 0 }: Sample): 
 
 /** Returns what a model refuses under budgets that limit `needs`; undefined: nothing. */
 async function warningOf(
-  { ai: { prices }, now }: Pick<Deps, 'ai' | 'now'>,
+  { ai: { prices }, now }: Pick<AiDeps, 'ai' | 'now'>,
   model: UsableModel,
   needs: Needs,
 ): Promise<BudgetWarning | undefined> {
@@ -103,7 +103,7 @@ async function warningOf(
 
 /** Returns the warnings of models, at most `max`, under budgets that limit what `needsOf` says for each. */
 async function warningsOf(
-  deps: Pick<Deps, 'ai' | 'now'>,
+  deps: Pick<AiDeps, 'ai' | 'now'>,
   models: readonly UsableModel[],
   needsOf: (model: UsableModel) => Needs,
   max = Infinity,
@@ -125,7 +125,7 @@ async function warningsOf(
  * of the first hundred that refuse something, in the order of the catalog.
  */
 export async function findBudgetWarnings(
-  deps: Pick<Deps, 'ai' | 'db' | 'sealer' | 'now'>,
+  deps: Pick<AiDeps, 'ai' | 'db' | 'sealer' | 'now'>,
   organizationId: string,
   needs: Needs,
 ): Promise<BudgetWarning[]> {
@@ -144,7 +144,7 @@ export async function findBudgetWarnings(
 }
 
 /** Returns what each model of the operator's file refuses under budgets of cost and tokens, whoever has the key. */
-export function findCatalogWarnings(deps: Pick<Deps, 'ai' | 'now'>): Promise<BudgetWarning[]> {
+export function findCatalogWarnings(deps: Pick<AiDeps, 'ai' | 'now'>): Promise<BudgetWarning[]> {
   const models = [...deps.ai.catalog.models.values()].map((model): UsableModel => {
     const routes = model.routes.map((route) => ({
       ...route,

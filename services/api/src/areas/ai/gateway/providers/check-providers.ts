@@ -1,6 +1,6 @@
 import { describeAiFailure } from '@platform/errors/render-error'
 import { newIdAt } from '@platform/runtime/new-id'
-import type { Deps } from '../../../../deps.ts'
+import type { AiDeps } from '../../deps.ts'
 import type { Model, Route } from './model.ts'
 import type { KeyedRoute } from './choose-routes.ts'
 import { createCircuits } from './circuits.ts'
@@ -42,7 +42,7 @@ const chats = ({ capabilities, modalities }: Model): boolean =>
   capabilities.chat ?? (modalities.output.length === 0 || modalities.output.includes('text'))
 
 async function callRoute(
-  deps: Pick<Deps, 'ai' | 'now'>,
+  deps: Pick<AiDeps, 'ai' | 'now'>,
   model: Model,
   route: Route,
   key: string,
@@ -78,7 +78,7 @@ async function callRoute(
 
 /** Checks each route of the operator's file; with `isLive`, also sends one small chat along it. */
 export async function checkProviders(
-  deps: Pick<Deps, 'ai' | 'now'>,
+  deps: Pick<AiDeps, 'ai' | 'now'>,
   { isLive }: { isLive: boolean },
 ): Promise<CheckedRoute[]> {
   const { ai, now } = deps

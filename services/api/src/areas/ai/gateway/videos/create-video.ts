@@ -4,7 +4,7 @@ import { Conflict } from '@platform/errors/api-error'
 import { newIdAt } from '@platform/runtime/new-id'
 import { eq } from 'drizzle-orm'
 import type { Actor } from '../../../../http/actor.ts'
-import type { Deps } from '../../../../deps.ts'
+import type { AiDeps } from '../../deps.ts'
 import type { Exchange, Reply, Sent } from '../../../../http/exchange.ts'
 import { createOnce, forgetOnce, readIdempotencyKey } from '../../../../http/idempotency.ts'
 import type { KeyedRoute } from '../providers/choose-routes.ts'
@@ -100,7 +100,7 @@ async function startJob(admitted: Admitted, routes: readonly KeyedRoute[], job: 
 const interrupted = { code: 'interrupted', message: 'The call ended before the provider had answered' }
 
 /** Marks a job that a provider may have all the same: a retry under the same key gets this error, and buys no second video. */
-async function loseJob({ db, now }: Deps, { id }: VideoJob, error: unknown): Promise<void> {
+async function loseJob({ db, now }: AiDeps, { id }: VideoJob, error: unknown): Promise<void> {
   const code = error instanceof AiError ? recordedCode(error) : interrupted.code
   const { message } = error instanceof AiError ? error : interrupted
   await db
@@ -110,7 +110,7 @@ async function loseJob({ db, now }: Deps, { id }: VideoJob, error: unknown): Pro
 }
 
 /** Throws Conflict if a job is just being submitted to a provider, or none accepted it just now. */
-async function requireStarted({ db }: Deps, id: string): Promise<void> {
+async function requireStarted({ db }: AiDeps, id: string): Promise<void> {
   const [job] = await db
     .select({ status: aiVideoJobs.status, upstreamId: aiVideoJobs.upstreamId })
     .from(aiVideoJobs)
@@ -120,7 +120,7 @@ async function requireStarted({ db }: Deps, id: string): Promise<void> {
 }
 
 /** Starts a video: 202 with a job, which the worker polls. Under an Idempotency-Key it is started once. */
-export function createVideo(on: { exchange: Exchange<Deps>; actor: Actor }): Promise<Sent | Reply> {
+export function createVideo(on: { exchange: Exchange<AiDeps>; actor: Actor }): Promise<Sent | Reply> {
   const { exchange, actor } = on
   const { deps } = exchange
   return withCall(on, 'videos', readVideo, async (admitted) => {
@@ -130,7 +130,7 @@ export function createVideo(on: { exchange: Exchange<Deps>; actor: Actor }): Pro
     const [first] = callRoutes.routes
     if (!first) throw new Error('No route')
     const job = newJob(admitted, first)
-    const insert = async (db: Deps['db']) => {
+    const insert = async (db: AiDeps['db']) => {
       await db.insert(aiVideoJobs).values(job)
       return JSON.stringify(shownVideoJob(deps, job))
     }

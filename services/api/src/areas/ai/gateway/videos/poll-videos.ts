@@ -1,7 +1,7 @@
 import { noUsage } from '@platform/ai-protocols/usage'
 import { and, eq, inArray, lte, notInArray, sql } from 'drizzle-orm'
 import type { Db } from '@platform/runtime/database'
-import type { Deps } from '../../../../deps.ts'
+import type { AiDeps } from '../../deps.ts'
 import { costOf } from '../call.ts'
 import { findProviderKeys } from '../../governance/provider-keys.ts'
 import { releaseHolds } from '../../governance/budgets/release-holds.ts'
@@ -19,7 +19,7 @@ const POLL_MS_MAX = 60_000
 const POLLED_AT_ONCE = 20
 const ANSWER_BYTES_MAX = 1_048_576
 
-type PollDeps = Pick<Deps, 'db' | 'now' | 'ai' | 'sealer' | 'logger'>
+type PollDeps = Pick<AiDeps, 'db' | 'now' | 'ai' | 'sealer' | 'logger'>
 
 /** The outcome of a job. */
 interface Ending {

@@ -1,4 +1,4 @@
-import type { Deps } from '../../../../deps.ts'
+import type { AiDeps } from '../../deps.ts'
 import type { Actor } from '../../../../http/actor.ts'
 import { readHeaders } from '../../../../http/endpoint.ts'
 import { commonHeaders, type Exchange, type Reply, type Sent } from '../../../../http/exchange.ts'
@@ -25,7 +25,7 @@ const one = (value: string | string[] | undefined): string => (Array.isArray(val
  * public addresses only.
  */
 async function askForContent(
-  { deps }: Exchange<Deps>,
+  { deps }: Exchange<AiDeps>,
   job: VideoJob,
   provider: Provider,
   key: string,
@@ -51,7 +51,7 @@ async function askForContent(
 
 /** Sends the bytes of a video. Throws NotFound for somebody else's job, AiError if there is no video. */
 export async function sendVideoContent(
-  { exchange, actor }: { exchange: Exchange<Deps>; actor: Actor },
+  { exchange, actor }: { exchange: Exchange<AiDeps>; actor: Actor },
   id: string,
 ): Promise<Sent | Reply> {
   const { deps, c } = exchange

@@ -2,7 +2,7 @@ import { AiError } from '@platform/errors/ai-error'
 import { NotFound } from '@platform/errors/api-error'
 import { discardBefore } from '@platform/runtime/discard-rows'
 import { and, eq, inArray, isNull } from 'drizzle-orm'
-import type { Deps } from '../../../../deps.ts'
+import type { AiDeps } from '../../deps.ts'
 import type { Placement } from '../place-call.ts'
 import { aiVideoJobs } from '../table.ts'
 
@@ -17,7 +17,7 @@ export const isOpen = inArray(aiVideoJobs.status, [...openStatuses])
 
 /** Finds a job of the caller's organization and application. Throws AiError for any other. */
 export async function reachVideoJob(
-  { db }: Pick<Deps, 'db'>,
+  { db }: Pick<AiDeps, 'db'>,
   { organizationId, applicationId }: Placement,
   id: string,
 ): Promise<VideoJob> {
@@ -36,7 +36,7 @@ export async function reachVideoJob(
 }
 
 /** Formats a job for its caller. */
-export function shownVideoJob({ publicUrl, now }: Pick<Deps, 'publicUrl' | 'now'>, job: VideoJob) {
+export function shownVideoJob({ publicUrl, now }: Pick<AiDeps, 'publicUrl' | 'now'>, job: VideoJob) {
   const isExpired = job.expiresAt <= now()
   const hasVideo = job.status === 'completed' && !isExpired
   return {
@@ -53,7 +53,7 @@ export function shownVideoJob({ publicUrl, now }: Pick<Deps, 'publicUrl' | 'now'
 }
 
 /** Deletes jobs a day after they expired. */
-export async function discardVideos({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
+export async function discardVideos({ db, now }: Pick<AiDeps, 'db' | 'now'>): Promise<void> {
   await discardBefore(db, aiVideoJobs.expiresAt, new Date(now().getTime() - VIDEO_KEPT_MS))
 }
 

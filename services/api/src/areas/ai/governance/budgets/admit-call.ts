@@ -1,7 +1,7 @@
 import { isUnavailable } from '@platform/runtime/database'
 import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { sql } from 'drizzle-orm'
-import type { Deps } from '../../../../deps.ts'
+import type { AiDeps } from '../../deps.ts'
 import type { UsageScope } from './release-holds.ts'
 import { type BudgetTarget, openWindows } from './windows.ts'
 
@@ -110,7 +110,7 @@ const admitStatement = lazyPrepared((db) =>
 )
 
 /** Admits calls one after the other, in one statement, and holds the maximum use of those that fit. */
-async function admitAll({ db }: Pick<Deps, 'db'>, holds: readonly Hold[]): Promise<(Outcome | undefined)[]> {
+async function admitAll({ db }: Pick<AiDeps, 'db'>, holds: readonly Hold[]): Promise<(Outcome | undefined)[]> {
   const calls = JSON.stringify(holds.map((hold, index) => columnsOfHold(hold, index + 1)))
   const rows = await admitStatement(db).execute({ calls })
   const outcomes = Array.from<Outcome | undefined>({ length: holds.length })
@@ -199,4 +199,4 @@ const admitter = lazyPrepared((db) => {
  * Admits a call if it fits into every budget that matches it, and then durably holds the most that it may use. The calls of a tick
  * of the event loop go to Postgres together. An admitted call has to be settled by its usage event (record-usage.ts).
  */
-export const admitCall = ({ db }: Pick<Deps, 'db'>, hold: Hold): Promise<Admission> => admitter(db)(hold)
+export const admitCall = ({ db }: Pick<AiDeps, 'db'>, hold: Hold): Promise<Admission> => admitter(db)(hold)

@@ -2,7 +2,7 @@ import { BadRequest, Conflict, NotFound } from '@platform/errors/api-error'
 import { newId } from '@platform/runtime/new-id'
 import { and, asc, eq, inArray, notInArray, sql } from 'drizzle-orm'
 import type { UserActor } from '../../../../http/actor.ts'
-import type { Deps } from '../../../../deps.ts'
+import type { AiDeps } from '../../deps.ts'
 import { applications } from '../../../tenancy/applications/table.ts'
 import type { Organization } from '../../../tenancy/organizations/reach.ts'
 import { members, organizations } from '../../../tenancy/organizations/table.ts'
@@ -43,7 +43,7 @@ interface ShownBudget extends BudgetInput {
   updatedAt: Date | null
 }
 
-type BudgetDeps = Pick<Deps, 'db' | 'now' | 'ai'>
+type BudgetDeps = Pick<AiDeps, 'db' | 'now' | 'ai'>
 
 const nothing: Amounts = { costMicros: 0, requests: 0, tokens: 0 }
 const spentIn = (window: BudgetWindow): Amounts => ({
@@ -149,7 +149,7 @@ async function presentWindows(
  * not a member.
  */
 export async function replaceBudgets(
-  deps: BudgetDeps & Pick<Deps, 'logger'>,
+  deps: BudgetDeps & Pick<AiDeps, 'logger'>,
   by: UserActor,
   organization: Pick<Organization, 'id'>,
   budgets: readonly BudgetInput[],
@@ -192,7 +192,7 @@ export async function replaceBudgets(
 
 /** Throws for a budget of an application or a user that the organization does not have. */
 async function requireOwn(
-  db: Pick<Deps['db'], 'select'>,
+  db: Pick<AiDeps['db'], 'select'>,
   organizationId: string,
   budgets: readonly BudgetInput[],
 ): Promise<void> {

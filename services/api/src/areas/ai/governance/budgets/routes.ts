@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
-import type { Deps } from '../../../../deps.ts'
-import { endpoint } from '../../../../deps.ts'
+import type { AiDeps } from '../../deps.ts'
+import { endpoint } from '../../deps.ts'
 import { id, instant, pathId, text } from '../../../../http/fields.ts'
 import { reachOrganization } from '../../../tenancy/organizations/reach.ts'
 import { reachReadable } from '../reach.ts'
@@ -122,7 +122,7 @@ const ofOrganization = { id: pathId('Organization') }
 
 /** Finds what models of an organization refuse under budgets that limit its cost or its tokens. */
 type FindWarnings = (
-  deps: Deps,
+  deps: AiDeps,
   organizationId: string,
   limits: { cost: boolean; tokens: boolean },
 ) => Promise<BudgetWarning[]>

@@ -1,7 +1,7 @@
 import { timeOfId } from '@platform/runtime/new-id'
 import { rememberPartitions } from '@platform/runtime/partitions'
 import { lte, sql } from 'drizzle-orm'
-import type { Deps } from '../../../../deps.ts'
+import type { AiDeps } from '../../deps.ts'
 import { aiHolds, aiUsageEvents } from '../table.ts'
 import { releaseHolds } from './release-holds.ts'
 
@@ -34,7 +34,7 @@ const told = sql.raw(
  * Settles calls whose process died, as if each had cost its full hold. If a process settles such a call later, nothing more is
  * counted. Safe to run in several processes.
  */
-export async function sweepHolds({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
+export async function sweepHolds({ db, now }: Pick<AiDeps, 'db' | 'now'>): Promise<void> {
   const withPartitions = rememberPartitions({ db }, 'ai_usage_events')
   const time = now()
   for (;;) {

@@ -5,7 +5,7 @@ import { newId } from '@platform/runtime/new-id'
 import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { and, eq, getTableColumns, isNull, or } from 'drizzle-orm'
 import type { UserActor } from '../../../../http/actor.ts'
-import type { Deps } from '../../../../deps.ts'
+import type { AiDeps } from '../../deps.ts'
 import type { Organization } from '../../../tenancy/organizations/reach.ts'
 import { aiPolicies } from '../table.ts'
 
@@ -29,14 +29,14 @@ const isOf = (organizationId: string, applicationId: string | null) =>
     applicationId === null ? isNull(aiPolicies.applicationId) : eq(aiPolicies.applicationId, applicationId),
   )
 
-const shownPolicy = ({ ai: { catalog } }: Pick<Deps, 'ai'>, row: PolicyRow): ShownPolicy => ({
+const shownPolicy = ({ ai: { catalog } }: Pick<AiDeps, 'ai'>, row: PolicyRow): ShownPolicy => ({
   ...row,
   unknownModels: [...new Set(row.allowedModels)].filter((model) => !catalog.models.has(model)),
 })
 
 /** Returns the organization's own policy or, with an application, the application's; undefined if there is none. */
 export async function findPolicy(
-  deps: Pick<Deps, 'db' | 'ai'>,
+  deps: Pick<AiDeps, 'db' | 'ai'>,
   organizationId: string,
   applicationId: string | null,
 ): Promise<ShownPolicy | undefined> {
@@ -49,7 +49,7 @@ export async function findPolicy(
  * Safe to repeat.
  */
 export async function setPolicy(
-  deps: Pick<Deps, 'db' | 'now' | 'logger' | 'ai'>,
+  deps: Pick<AiDeps, 'db' | 'now' | 'logger' | 'ai'>,
   by: UserActor,
   { id: organizationId }: Pick<Organization, 'id'>,
   applicationId: string | null,
@@ -69,7 +69,7 @@ export async function setPolicy(
 
 /** Removes a policy, and with it all its limits. Logs the change. Throws NotFound. */
 export async function deletePolicy(
-  { db, logger }: Pick<Deps, 'db' | 'logger'>,
+  { db, logger }: Pick<AiDeps, 'db' | 'logger'>,
   by: UserActor,
   { id: organizationId }: Pick<Organization, 'id'>,
   applicationId: string | null,
@@ -109,7 +109,7 @@ const findByTurn = lazyPrepared((db) => {
 
 /** Returns the policies that apply to a call, all of which have to allow it: its organization's and its application's. */
 export async function policiesOf(
-  { db }: Pick<Deps, 'db'>,
+  { db }: Pick<AiDeps, 'db'>,
   { organizationId, applicationId }: { organizationId: string; applicationId: string | null },
 ): Promise<readonly PolicyRules[]> {
   return (await findByTurn(db)({ organizationId, applicationId })) ?? []

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import type { Actor } from '../../../../http/actor.ts'
-import type { Deps } from '../../../../deps.ts'
-import { endpoint } from '../../../../deps.ts'
+import type { AiDeps } from '../../deps.ts'
+import { endpoint } from '../../deps.ts'
 import { id, instant, pathId, text } from '../../../../http/fields.ts'
 import { type Organization, reachOrganization } from '../../../tenancy/organizations/reach.ts'
 import { reachReadable, requireApplication } from '../reach.ts'
@@ -81,7 +81,7 @@ const query = z.object({
 
 /** Reaches the organization and, if named, its application, to change its policy (D17). */
 async function reachSubject(
-  call: { deps: Pick<Deps, 'db'>; actor: Actor; params: { id: string } },
+  call: { deps: Pick<AiDeps, 'db'>; actor: Actor; params: { id: string } },
   named: string | null | undefined,
 ): Promise<{ organization: Organization; applicationId: string | null }> {
   const organization = await reachOrganization(call, call.params.id, 'admin')

@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import type { Deps } from '../../../../deps.ts'
+import type { AiDeps } from '../../deps.ts'
 import { readCursor, writeCursor } from '../../../../http/pages.ts'
 import { countEvents, type EventFilters, findEvents } from './find-events.ts'
 import { type ShownEvent, shownEvent } from './shown-event.ts'
@@ -21,7 +21,7 @@ function fitting(events: readonly ShownEvent[]): ShownEvent[] {
  * page and carried in the cursor.
  */
 export async function eventsPage(
-  deps: Pick<Deps, 'db' | 'now' | 'sealer'>,
+  deps: Pick<AiDeps, 'db' | 'now' | 'sealer'>,
   { cursor, limit, ...filters }: EventFilters & { cursor?: string | undefined; limit: number },
 ): Promise<{ items: ShownEvent[]; total: number; nextCursor: string | null }> {
   const of = { operation: 'listAiUsageRequests', ownerId: filters.organizationId, filters: { ...filters } }

@@ -1,4 +1,4 @@
-import type { Deps } from '../../../../deps.ts'
+import type { AiDeps } from '../../deps.ts'
 import { type EventFilters, findEvents } from './find-events.ts'
 import { type ShownEvent, shownEvent } from './shown-event.ts'
 
@@ -66,7 +66,7 @@ const header = `${columns.map((name) => name.replaceAll(/[A-Z]/g, (letter) => `_
  * Exports all matching events, newest first, as CSV. They are read as fast as they are consumed, in pages sized by the lines of the
  * page before, so memory use depends neither on their number nor on their size.
  */
-export async function* exportEvents(deps: Pick<Deps, 'db' | 'now'>, filters: EventFilters): AsyncGenerator<Buffer> {
+export async function* exportEvents(deps: Pick<AiDeps, 'db' | 'now'>, filters: EventFilters): AsyncGenerator<Buffer> {
   let head = header
   let before: string | undefined
   let count = EVENTS_AT_ONCE_FIRST

@@ -1,7 +1,7 @@
 import { arrayLiteral } from '@platform/runtime/batch-per-tick'
 import { timeOfId } from '@platform/runtime/new-id'
 import { and, desc, gte, lt, type SQL, sql } from 'drizzle-orm'
-import type { Deps } from '../../../../deps.ts'
+import type { AiDeps } from '../../deps.ts'
 import { aiUsageEvents } from '../table.ts'
 import { segmentsOf } from './spans.ts'
 import {
@@ -46,14 +46,14 @@ const isDirect = ({ requestId, callerEndUserId }: UsageFilters): boolean =>
   requestId !== undefined || callerEndUserId !== undefined
 
 /** The part of the range whose events are kept. */
-async function keptRangeOf({ db, now }: Pick<Deps, 'db' | 'now'>, filters: EventFilters) {
+async function keptRangeOf({ db, now }: Pick<AiDeps, 'db' | 'now'>, filters: EventFilters) {
   const { from, to } = rangeOf(filters, now())
   const first = await firstEventMs({ db })
   return { from: Math.max(from, first), to: Math.max(to, first) }
 }
 
 /** Counts the events that are kept: from sums as far as possible, so that no list counts its rows. */
-export async function countEvents(deps: Pick<Deps, 'db' | 'now'>, filters: EventFilters): Promise<number> {
+export async function countEvents(deps: Pick<AiDeps, 'db' | 'now'>, filters: EventFilters): Promise<number> {
   const { db, now } = deps
   const counted = isDirect(filters)
     ? sql`select count(*)::float8 as count from ${aiUsageEvents} where ${passing(filters, now())}`
@@ -68,7 +68,7 @@ export async function countEvents(deps: Pick<Deps, 'db' | 'now'>, filters: Event
  * and at most 48.
  */
 async function hoursOf(
-  { db }: Pick<Deps, 'db'>,
+  { db }: Pick<AiDeps, 'db'>,
   filters: EventFilters,
   range: { from: number; to: number },
   until: number,
@@ -91,7 +91,7 @@ async function hoursOf(
 
 /** Returns the newest events of these hours: each hour is searched for the full number. */
 async function newestIn(
-  { db, now }: Pick<Deps, 'db' | 'now'>,
+  { db, now }: Pick<AiDeps, 'db' | 'now'>,
   hours: readonly number[],
   filters: EventFilters,
   before: string | undefined,
@@ -134,7 +134,7 @@ async function newestIn(
  * the hours that have some according to the sums.
  */
 export async function findEvents(
-  deps: Pick<Deps, 'db' | 'now'>,
+  deps: Pick<AiDeps, 'db' | 'now'>,
   filters: EventFilters,
   before: string | undefined,
   limit: number,

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import type { Actor } from '../../../../http/actor.ts'
-import type { Deps } from '../../../../deps.ts'
-import { endpoint } from '../../../../deps.ts'
+import type { AiDeps } from '../../deps.ts'
+import { endpoint } from '../../deps.ts'
 import { csvFile } from '../../../../http/endpoint.ts'
 import { id, instant, pathId, shown, text } from '../../../../http/fields.ts'
 import { cursorPage, cursorQuery } from '../../../../http/pages.ts'
@@ -145,7 +145,7 @@ interface Reached {
 }
 
 async function reachUsage(call: {
-  deps: Pick<Deps, 'db'>
+  deps: Pick<AiDeps, 'db'>
   actor: Actor
   params: { id: string }
   query: { applicationId?: string | undefined }

@@ -1,6 +1,6 @@
 import { BadRequest } from '@platform/errors/api-error'
 import { sql } from 'drizzle-orm'
-import type { Deps } from '../../../../deps.ts'
+import type { AiDeps } from '../../deps.ts'
 import { beginningsOf, endOfDay, type Range, segmentsOf, wholeHoursBefore } from './spans.ts'
 import { countEvents } from './find-events.ts'
 import { firstEventMs, needsEvents, requestsOf, type UsageFilters, usageIn } from './usage-rows.ts'
@@ -80,7 +80,7 @@ const kinds = { all: 7, byModel: 3, byProvider: 5, byUser: 6 } as const
 
 /** Throws BadRequest if the events of a span are too many to be read, or if some of them are no longer kept. */
 async function requireReadable(
-  deps: Pick<Deps, 'db' | 'now'>,
+  deps: Pick<AiDeps, 'db' | 'now'>,
   filters: UsageFilters,
   range: Range,
   firstMs: number,
@@ -109,7 +109,7 @@ async function requireReadable(
  * events to read, or events to read that are no longer kept.
  */
 export async function summarizeUsage(
-  deps: Pick<Deps, 'db' | 'now'>,
+  deps: Pick<AiDeps, 'db' | 'now'>,
   filters: UsageFilters,
   span: { from?: Date | undefined; to?: Date | undefined; interval: 'hour' | 'day' },
 ): Promise<UsageSummary> {
