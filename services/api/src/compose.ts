@@ -19,9 +19,9 @@ import { openCluster } from './areas/cluster/area.ts'
 import { openTenancy } from './areas/tenancy/area.ts'
 import { openCredentials } from './areas/credentials/area.ts'
 import { openAi } from './areas/ai/area.ts'
+import { openStorage } from './areas/storage/area.ts'
 import type { Core } from './core.ts'
 import type { Deps } from './deps.ts'
-import { openBlobs } from './areas/storage/drivers/open-blobs.ts'
 import { endpoints } from './endpoints.ts'
 import { openBuildQueue } from './areas/deploy/builds/queue.ts'
 import { openCronDispatcher } from './areas/edge/crons/dispatch-runs.ts'
@@ -42,7 +42,6 @@ import { openIsrTags } from './areas/edge/isr/tags.ts'
 import { openRuntimeLogFeed } from './areas/observe/runtime-logs/feed.ts'
 import { openRuntimeLog } from './areas/observe/runtime-logs/write.ts'
 import { signDeploymentAddress } from './http/deployment-address.ts'
-import { openLeases } from './areas/storage/uploads/leases.ts'
 import { createDocument } from './http/document.ts'
 import { encodedContent } from './http/encoded-content.ts'
 
@@ -117,8 +116,8 @@ export async function compose(config: Config, { heartbeatMs, ...overrides }: Ove
   const tenancy = use(openTenancy(core, config, { ...cluster.ports, userinfoEndpoint, heartbeatMs }))
   const credentials = use(openCredentials(core, config))
   const ai = use(await openAi(core, config, overrides.aiTimings))
-  const blobs = await openBlobs(config.OBJECTS_URL)
-  const uploadLeases = openLeases({ db, notifications })
+  const storage = use(await openStorage(core, config))
+  const { blobs } = storage.ports
   const buildLogFeed = openBuildLogFeed({ db, logger, streamSlots, notifications }, heartbeatMs)
   const builds = openBuildQueue({ pgBoss, notifications })
   const functionsFolder = config.FUNCTIONS_FOLDER ?? join(tmpdir(), `platform-functions-${config.HEALTH_PORT}`)
@@ -183,7 +182,6 @@ export async function compose(config: Config, { heartbeatMs, ...overrides }: Ove
     const isOurs = !['s', 'b'].some((name) => isSandboxOfAnother(join(functionsFolder, name)))
     if (config.FUNCTIONS_FOLDER === undefined && isOurs)
       await rm(functionsFolder, { recursive: true, force: true, maxRetries: 5 })
-    blobs.close()
   })
   const closing = stack.move()
   return {
@@ -193,12 +191,7 @@ export async function compose(config: Config, { heartbeatMs, ...overrides }: Ove
       ...tenancy.deps,
       ...credentials.deps,
       ...ai.deps,
-      blobs,
-      uploadLeases,
-      accessSigner: signer('object access'),
-      objectsDomain: config.OBJECTS_DOMAIN ?? `objects.localhost:${config.EDGE_PORT}`,
-      s3Domain: config.S3_DOMAIN,
-      s3Region: config.S3_REGION,
+      ...storage.deps,
       buildLogFeed,
       builds,
       builder,
@@ -234,7 +227,7 @@ export async function compose(config: Config, { heartbeatMs, ...overrides }: Ove
     isReady: resources.isReady,
     checks: {
       ...resources.checks,
-      objects: { variable: 'OBJECTS_URL', check: () => blobs.check() },
+      ...storage.checks,
       issuer: { variable: 'IDP_URL', check: () => idp.check() },
     },
     close: () => closing.disposeAsync(),

@@ -5,6 +5,7 @@ import type { ClusterPorts } from './areas/cluster/deps.ts'
 import type { TenancyDeps } from './areas/tenancy/deps.ts'
 import type { CredentialsDeps } from './areas/credentials/deps.ts'
 import type { AiDeps } from './areas/ai/deps.ts'
+import type { StorageDeps } from './areas/storage/deps.ts'
 import { endpointsOf } from './http/endpoints-of.ts'
 import type { BuildLogFeed } from './areas/deploy/deployments/build-log-feed.ts'
 import type { Builds } from './areas/deploy/builds/queue.ts'
@@ -22,21 +23,18 @@ import type { RequestFeed } from './areas/observe/request-logs/follow.ts'
 import type { RuntimeLogFeed } from './areas/observe/runtime-logs/feed.ts'
 import type { RuntimeLogWriter } from './areas/observe/runtime-logs/write.ts'
 import type { RequestLogWriter } from './areas/observe/request-logs/write.ts'
-import type { Blobs } from './areas/storage/objects/blobs.ts'
 import type { StickyTokens } from './areas/edge/sticky-sessions/sticky-token.ts'
-import type { UploadLeases } from './areas/storage/uploads/leases.ts'
 
 /**
  * What requests may use. Only compose.ts builds it; a function asks for the members it needs. A port is declared by the feature
  * that opens it. Such a feature takes explicit types rather than parts of Deps, since it is opened before Deps exists.
  */
-export interface Deps extends Core, ClusterPorts, TenancyDeps, CredentialsDeps, AiDeps {
+export interface Deps extends Core, ClusterPorts, TenancyDeps, CredentialsDeps, AiDeps, StorageDeps {
   buildLogFeed: BuildLogFeed
   requestFeed: RequestFeed
   runtimeLogFeed: RuntimeLogFeed
   requestLog: RequestLogWriter
   runtimeLog: RuntimeLogWriter
-  blobs: Blobs
   builds: Builds
   /** Crons that are due. */
   cronQueue: CronQueue
@@ -44,9 +42,6 @@ export interface Deps extends Core, ClusterPorts, TenancyDeps, CredentialsDeps, 
   crons: CronDispatcher
   /** Builds source on this machine. */
   builder: Builder
-  uploadLeases: UploadLeases
-  /** Signs the URLs by which private objects are read. */
-  accessSigner: Signer
   /** Signs the URLs that parts of archives are uploaded to. */
   partSigner: Signer
   /** Signs and verifies sticky URLs. */
@@ -70,12 +65,6 @@ export interface Deps extends Core, ClusterPorts, TenancyDeps, CredentialsDeps, 
   isrTags: IsrTags
   /** Where this process is, as request logs name it, and the header in which trusted proxies report the visitor's country. */
   place: { region: string | undefined; location: string | undefined; countryHeader: string | undefined }
-  /** The domain suffix of buckets' hostnames, with the port if it is not the scheme's default. */
-  objectsDomain: string
-  /** The domain below which S3 serves buckets as hosts, with the port if it is not the scheme's default; undefined: none. */
-  s3Domain: string | undefined
-  /** The region that S3 clients are given. */
-  s3Region: string
   /** The OpenAPI document, as JSON. */
   document: EncodedContent
   /** The OAuth client for signing in at /docs; undefined: people paste a token. */

@@ -1,9 +1,9 @@
 import { recordAudit } from '@platform/service/audit'
 import type { Command } from '@platform/service/cli'
-import type { Deps } from '../../deps.ts'
+import type { StorageDeps } from './deps.ts'
 import { verifyStorage } from './objects/maintenance/verify-storage.ts'
 
-export const storageCommands: readonly Command<Deps>[] = [
+export const storageCommands: readonly Command<StorageDeps>[] = [
   {
     name: 'storage verify',
     usage: 'storage verify [--repair]',

@@ -1,14 +1,16 @@
-import type { Deps } from '../../../deps.ts'
+import type { StorageDeps } from '../deps.ts'
 import type { Bucket } from './buckets.ts'
 import type { StoredObject } from './commit-object.ts'
 
-type SignerDeps = Pick<Deps, 'accessSigner' | 'now'>
-type ObjectsDeps = Pick<Deps, 'objectsDomain' | 'publicUrl'>
+type SignerDeps = Pick<StorageDeps, 'accessSigner' | 'now'>
+type ObjectsDeps = Pick<StorageDeps, 'objectsDomain' | 'publicUrl'>
 type UrlDeps = SignerDeps & ObjectsDeps
 
 /** The hostname that serves a bucket's objects: an origin of its own (D51). */
-export const cdnHostnameOf = ({ objectsDomain }: Pick<Deps, 'objectsDomain'>, { slug }: Pick<Bucket, 'slug'>): string =>
-  `${slug}.${objectsDomain}`
+export const cdnHostnameOf = (
+  { objectsDomain }: Pick<StorageDeps, 'objectsDomain'>,
+  { slug }: Pick<Bucket, 'slug'>,
+): string => `${slug}.${objectsDomain}`
 
 /** Path below which the edge's own origin serves objects. */
 export const OBJECTS_PATH = '/_objects/'

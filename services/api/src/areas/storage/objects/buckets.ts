@@ -3,7 +3,7 @@ import { isUniqueViolation } from '@platform/runtime/database'
 import { newId } from '@platform/runtime/new-id'
 import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { and, asc, eq, getTableColumns, isNull, sql } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { StorageDeps } from '../deps.ts'
 import type { Application, Environment } from '../../tenancy/applications/reach.ts'
 import { environments, type EnvironmentSlug } from '../../tenancy/applications/table.ts'
 import { refuseReservedLabel, slugsFor } from '../../tenancy/organizations/labels.ts'
@@ -19,7 +19,7 @@ const columns = { ...getTableColumns(buckets), environment: environments.slug }
 
 /** All buckets of an environment or application, by name. */
 export async function listBuckets(
-  { db }: Pick<Deps, 'db'>,
+  { db }: Pick<StorageDeps, 'db'>,
   applicationId: string,
   environmentId?: string,
 ): Promise<Bucket[]> {
@@ -55,7 +55,7 @@ const bucketByName = lazyPrepared((db) =>
 
 /** Finds a bucket by name in an application's environment. */
 export async function findBucket(
-  { db }: Pick<Deps, 'db'>,
+  { db }: Pick<StorageDeps, 'db'>,
   applicationId: string,
   environment: EnvironmentSlug,
   name: string,
@@ -76,7 +76,7 @@ interface NewBucket {
  * Conflict (D29, D75).
  */
 export async function createBucket(
-  { db, now }: Pick<Deps, 'db' | 'now'>,
+  { db, now }: Pick<StorageDeps, 'db' | 'now'>,
   application: Pick<Application, 'id'>,
   environment: Environment,
   { name, visibility = 'private', slug }: NewBucket,
@@ -114,7 +114,7 @@ export async function createBucket(
  * bucket is gone at once; the worker removes its contents.
  */
 export async function deleteBucket(
-  deps: Pick<Deps, 'db' | 'now'>,
+  deps: Pick<StorageDeps, 'db' | 'now'>,
   { id }: Pick<Bucket, 'id'>,
   force = false,
 ): Promise<void> {

@@ -4,7 +4,7 @@ import { type Db, isDeadlock, isUniqueViolation, one } from '@platform/runtime/d
 import { newId } from '@platform/runtime/new-id'
 import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { sql } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { StorageDeps } from '../deps.ts'
 import { groupCommit } from './group-commit.ts'
 import { COUNT_SHARDS } from './counts.ts'
 import type { NewBlob } from './receive-body.ts'
@@ -284,7 +284,7 @@ async function untilNobodyIsInTheWay<T>(attempt: () => Promise<T>): Promise<T> {
  * Throws PreconditionFailed, and NotFound if the bucket was deleted meanwhile.
  */
 export async function commitObject(
-  { db, now }: Pick<Deps, 'db' | 'now'>,
+  { db, now }: Pick<StorageDeps, 'db' | 'now'>,
   bucketId: string,
   object: NewObject,
 ): Promise<StoredObject> {

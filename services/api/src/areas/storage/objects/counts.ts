@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { eq, type SQL, sql, sum } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { StorageDeps } from '../deps.ts'
 import { bucketCounts } from './table.ts'
 
 /** With a single row, commits into one bucket would wait for each other. */
@@ -25,7 +25,7 @@ export const addToCounts = (bucketId: string, change: CountChange, from: SQL): S
 
 /** The number and bytes of a bucket's objects, live and trashed. */
 export async function countBucket(
-  { db }: Pick<Deps, 'db'>,
+  { db }: Pick<StorageDeps, 'db'>,
   bucketId: string,
 ): Promise<{ objects: number; trashed: number }> {
   const [row] = await db

@@ -1,6 +1,6 @@
 import { and, asc, desc, eq, getTableColumns, gte, isNotNull, isNull, lt, or, sql, count } from 'drizzle-orm'
 import { z } from '@hono/zod-openapi'
-import type { Deps } from '../../../deps.ts'
+import type { StorageDeps } from '../deps.ts'
 import { readCursor, writeCursor } from '../../../http/pages.ts'
 import type { StoredObject } from './commit-object.ts'
 import { countBucket } from './counts.ts'
@@ -19,7 +19,7 @@ export interface KeysQuery {
   limit: number
 }
 
-type ReadDeps = Pick<Deps, 'db'>
+type ReadDeps = Pick<StorageDeps, 'db'>
 
 const liveIn = (bucketId: string) => and(eq(objects.bucketId, bucketId), isNull(objects.deletedAt))
 
@@ -113,7 +113,7 @@ const KeysPosition = z.object({ from: z.string(), total: z.number() })
  * first page, and travels in the cursor (D31).
  */
 export async function objectsPage(
-  deps: Pick<Deps, 'db' | 'sealer'>,
+  deps: Pick<StorageDeps, 'db' | 'sealer'>,
   bucketId: string,
   {
     prefix = '',
@@ -140,7 +140,7 @@ const TrashPosition = z.object({ deletedAt: z.number(), id: z.guid() })
 
 /** A bucket's trash, newest first. */
 export async function trashPage(
-  deps: Pick<Deps, 'db' | 'sealer'>,
+  deps: Pick<StorageDeps, 'db' | 'sealer'>,
   bucketId: string,
   { cursor, limit }: CursorList,
 ): Promise<{ items: StoredObject[]; total: number; nextCursor: string | null }> {

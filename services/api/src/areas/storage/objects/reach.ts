@@ -2,7 +2,7 @@ import { BadRequest, NotFound } from '@platform/errors/api-error'
 import { isUuid } from '@platform/runtime/is-uuid'
 import { and, eq, isNotNull, isNull, type SQL } from 'drizzle-orm'
 import type { Actor } from '../../../http/actor.ts'
-import type { Deps } from '../../../deps.ts'
+import type { StorageDeps } from '../deps.ts'
 import {
   type Application,
   type Environment,
@@ -16,7 +16,7 @@ import type { StoredObject } from './commit-object.ts'
 import { buckets, objects } from './table.ts'
 
 interface Call {
-  deps: Pick<Deps, 'db'>
+  deps: Pick<StorageDeps, 'db'>
   actor: Actor
   /** environment: from the path, or the query of the flat form; undefined if neither names one. */
   params: { applicationId: string; environment?: string }

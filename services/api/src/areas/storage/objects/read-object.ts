@@ -2,7 +2,7 @@ import { NotFound } from '@platform/errors/api-error'
 import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import type { ByteRange } from '@platform/service/byte-range'
 import { and, asc, eq, getTableColumns, isNull, sql } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { StorageDeps } from '../deps.ts'
 import type { ChunkOwner } from './blobs.ts'
 import type { StoredObject } from './commit-object.ts'
 import { blobs, objectBlobs, objects, uploadBlobs } from './table.ts'
@@ -17,7 +17,7 @@ const objectByKey = lazyPrepared((db) => db.select().from(objects).where(liveByK
 
 /** The live object under a key. */
 export async function findObject(
-  { db }: Pick<Deps, 'db'>,
+  { db }: Pick<StorageDeps, 'db'>,
   bucketId: string,
   key: string,
 ): Promise<StoredObject | undefined> {
@@ -47,7 +47,7 @@ const objectWithContent = lazyPrepared((db) =>
 
 /** The live object under a key, with its first blob: for most objects, the whole content. */
 export async function findObjectWithContent(
-  { db }: Pick<Deps, 'db'>,
+  { db }: Pick<StorageDeps, 'db'>,
   bucketId: string,
   key: string,
 ): Promise<{ object: StoredObject; first: FirstBlob | null } | undefined> {
@@ -59,7 +59,7 @@ export async function findObjectWithContent(
 const piece = { id: blobs.id, length: blobs.length, isInline: sql<boolean>`${blobs.content} is not null` }
 type Piece = { [name in keyof typeof piece]: name extends 'length' ? number : name extends 'id' ? string : boolean }
 
-const piecesOfObject = ({ db }: Pick<Deps, 'db'>, objectId: string): Promise<Piece[]> =>
+const piecesOfObject = ({ db }: Pick<StorageDeps, 'db'>, objectId: string): Promise<Piece[]> =>
   db
     .select(piece)
     .from(objectBlobs)
@@ -67,7 +67,7 @@ const piecesOfObject = ({ db }: Pick<Deps, 'db'>, objectId: string): Promise<Pie
     .where(eq(objectBlobs.objectId, objectId))
     .orderBy(asc(objectBlobs.n))
 
-const piecesOfUpload = ({ db }: Pick<Deps, 'db'>, uploadId: string): Promise<Piece[]> =>
+const piecesOfUpload = ({ db }: Pick<StorageDeps, 'db'>, uploadId: string): Promise<Piece[]> =>
   db
     .select(piece)
     .from(uploadBlobs)
@@ -76,7 +76,7 @@ const piecesOfUpload = ({ db }: Pick<Deps, 'db'>, uploadId: string): Promise<Pie
     .orderBy(asc(uploadBlobs.part), asc(uploadBlobs.n))
 
 async function* readPieces(
-  deps: Pick<Deps, 'db' | 'blobs'>,
+  deps: Pick<StorageDeps, 'db' | 'blobs'>,
   pieces: readonly Piece[],
   { start, end }: ByteRange,
   chunks: ChunkOwner,
@@ -97,7 +97,7 @@ async function* readPieces(
 
 /** Throws NotFound if the object was purged after it was found: its pieces are deleted with it, all at once. */
 async function* readObject(
-  deps: Pick<Deps, 'db' | 'blobs'>,
+  deps: Pick<StorageDeps, 'db' | 'blobs'>,
   id: string,
   range: ByteRange,
   chunks: ChunkOwner,
@@ -122,7 +122,7 @@ interface Reading {
  * together with it.
  */
 export function openObject(
-  deps: Pick<Deps, 'db' | 'blobs'>,
+  deps: Pick<StorageDeps, 'db' | 'blobs'>,
   { id, contentLength, blobCount }: Pick<StoredObject, 'id' | 'contentLength' | 'blobCount'>,
   first: FirstBlob | null,
   { range = { start: 0, end: contentLength - 1 }, chunks = 'owned' }: Reading = {},
@@ -134,7 +134,7 @@ export function openObject(
 }
 
 /** The bytes of an upload so far; each chunk is borrowed until the next is requested. */
-export async function* openUpload(deps: Pick<Deps, 'db' | 'blobs'>, id: string): AsyncGenerator<Buffer> {
+export async function* openUpload(deps: Pick<StorageDeps, 'db' | 'blobs'>, id: string): AsyncGenerator<Buffer> {
   yield* readPieces(deps, await piecesOfUpload(deps, id), { start: 0, end: Number.MAX_SAFE_INTEGER }, 'borrowed')
 }
 

@@ -3,7 +3,7 @@ import { crc32 } from 'node:zlib'
 import { PayloadTooLarge } from '@platform/errors/api-error'
 import { newId } from '@platform/runtime/new-id'
 import { and, eq, inArray } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { StorageDeps } from '../deps.ts'
 import type { ChunkOwner } from './blobs.ts'
 import { BodyCutter } from './body-cutter.ts'
 import { removeDeadBlobs } from './remove-blobs.ts'
@@ -47,7 +47,7 @@ interface ReceiveOptions {
   chunks?: ChunkOwner
 }
 
-type StoreDeps = Pick<Deps, 'db' | 'now' | 'blobs' | 'logger'>
+type StoreDeps = Pick<StorageDeps, 'db' | 'now' | 'blobs' | 'logger'>
 
 /** Receives bytes without hashing them as a whole; see `receiveBody`. */
 export async function receiveBlobs(

@@ -1,10 +1,10 @@
 import { and, eq, inArray } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { StorageDeps } from '../deps.ts'
 import { blobs } from './table.ts'
 
 /** Removes dead blobs: the driver's bytes first, then the rows, so that bytes never lack a row. Safe to repeat. */
 export async function removeDeadBlobs(
-  { db, blobs: driver }: Pick<Deps, 'db' | 'blobs'>,
+  { db, blobs: driver }: Pick<StorageDeps, 'db' | 'blobs'>,
   ids: readonly string[],
 ): Promise<void> {
   if (ids.length === 0) return

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { isLowerCaseUuid } from '@platform/runtime/is-uuid'
-import type { Deps } from '../../../deps.ts'
-import { endpoint } from '../../../deps.ts'
+import type { StorageDeps } from '../deps.ts'
+import { endpoint } from '../deps.ts'
 import { id, instant, pathId, shown, text } from '../../../http/fields.ts'
 import { asWholeSet, cursorPage, cursorQuery, page } from '../../../http/pages.ts'
 import { slug } from '../../tenancy/organizations/labels.ts'
@@ -77,7 +77,7 @@ const ObjectAccess = z
 const counted = (description: string) => z.number().int().min(0).openapi({ example: 3, description })
 
 /** A bucket as the API shows it (wire.md). */
-const shownBucket = (deps: Pick<Deps, 'objectsDomain'>, bucket: StoredBucket) => ({
+const shownBucket = (deps: Pick<StorageDeps, 'objectsDomain'>, bucket: StoredBucket) => ({
   ...bucket,
   cdnHostname: cdnHostnameOf(deps, bucket),
 })

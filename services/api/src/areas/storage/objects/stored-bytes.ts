@@ -1,7 +1,7 @@
 import { desc, eq, type SQL, sql, type SQLWrapper } from 'drizzle-orm'
 import { Gauge } from 'prom-client'
 import { ApiError, Forbidden } from '@platform/errors/api-error'
-import type { Deps } from '../../../deps.ts'
+import type { StorageDeps } from '../deps.ts'
 import { applications } from '../../tenancy/applications/table.ts'
 import { organizations } from '../../tenancy/organizations/table.ts'
 import { isWithheldFrom, noAccess } from '../../tenancy/products/product-access.ts'
@@ -43,7 +43,7 @@ const [live, trashed, uploading] = ['bytes', 'trashed_bytes', 'uploading_bytes']
  * check the last record, so that no write has to lock or sum anything; between two sums an organization can exceed its quota by
  * what it writes.
  */
-export async function sumStoredBytes({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
+export async function sumStoredBytes({ db, now }: Pick<StorageDeps, 'db' | 'now'>): Promise<void> {
   await db.execute(sql`
     insert into ${storedBytes} as before (organization_id, bytes, trashed_bytes, uploading_bytes, is_full, measured_at)
     select ${organizations.id}, ${live}, ${trashed}, ${uploading}, ${live} + ${trashed} + ${uploading} >= ${limit},
@@ -74,7 +74,7 @@ export async function sumStoredBytes({ db, now }: Pick<Deps, 'db' | 'now'>): Pro
 }
 
 /** What an organization stores now, in bytes: live, in its trash, and in open uploads. */
-export async function storedBytesOf({ db }: Pick<Deps, 'db'>, organizationId: string): Promise<number> {
+export async function storedBytesOf({ db }: Pick<StorageDeps, 'db'>, organizationId: string): Promise<number> {
   const [row] = await db.execute<{ bytes: string }>(sql`
     select ${live} + ${trashed} + ${uploading} as bytes
     from ${applications} join ${buckets} on ${buckets.applicationId} = ${applications.id}
@@ -99,7 +99,7 @@ export const FULL =
  * Throws Forbidden if the organization has no access to storage (D91), and a 429 that waiting does not clear if it has reached
  * its quota.
  */
-export async function requireStorageWrite({ db }: Pick<Deps, 'db'>, applicationId: string): Promise<void> {
+export async function requireStorageWrite({ db }: Pick<StorageDeps, 'db'>, applicationId: string): Promise<void> {
   const [row] = await db
     .select({
       isWithheld: isWithheldFrom(applications.organizationId, 'storage'),

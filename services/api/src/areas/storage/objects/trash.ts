@@ -1,7 +1,7 @@
 import { Conflict, NotFound } from '@platform/errors/api-error'
 import { type Db, isUniqueViolation } from '@platform/runtime/database'
 import { and, eq, getTableColumns, gt, isNotNull, isNull, lt, type SQL, sql, sum } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { StorageDeps } from '../deps.ts'
 import type { StoredObject } from './commit-object.ts'
 import { addToCounts } from './counts.ts'
 import { withinPrefix } from './key-range.ts'
@@ -13,7 +13,7 @@ const MOVED_AT_ONCE = 5_000
 const FOUND_AT_ONCE = 100_000
 const DAY_MS = 86_400_000
 
-type WriteDeps = Pick<Deps, 'db' | 'now'>
+type WriteDeps = Pick<StorageDeps, 'db' | 'now'>
 const count = sql`count(*)`
 const length = sql`coalesce(sum(content_length), 0)`
 const intoTrash = { objects: sql`-${count}`, bytes: sql`-${length}`, trashed: count, trashedBytes: length }
@@ -193,7 +193,7 @@ export async function restoreBelow(
 const purge = (which: SQL | undefined): SQL => sql`delete from ${objects} where ${which} returning ${objects}.*`
 
 /** Removes a trashed object for good; its bytes go with the next collection. Throws NotFound. */
-export async function purgeObject({ db }: Pick<Deps, 'db'>, bucketId: string, id: string): Promise<void> {
+export async function purgeObject({ db }: Pick<StorageDeps, 'db'>, bucketId: string, id: string): Promise<void> {
   const gone = await changeMany(db, bucketId, purge(trashed(bucketId, eq(objects.id, id))), outOfBucket)
   if (gone === 0) throw new NotFound('Object')
 }
@@ -202,7 +202,7 @@ export async function purgeObject({ db }: Pick<Deps, 'db'>, bucketId: string, id
  * Removes everything in a bucket's trash, or only what was deleted before an instant, some thousands at a time. Returns how many
  * (wire.md).
  */
-export function emptyTrash({ db }: Pick<Deps, 'db'>, bucketId: string, before?: Date): Promise<number> {
+export function emptyTrash({ db }: Pick<StorageDeps, 'db'>, bucketId: string, before?: Date): Promise<number> {
   const isOver = before && lt(objects.deletedAt, before)
   return inSteps(() => {
     const next = sql`select ${objects.id} from ${objects} where ${trashed(bucketId, isOver)} limit ${MOVED_AT_ONCE}`

@@ -1,5 +1,5 @@
 import type { Addressing } from '@platform/s3-protocol/wire/raw-target'
-import type { Deps } from '../../../deps.ts'
+import type { StorageDeps } from '../deps.ts'
 import type { RawExchange } from '../../../http/raw-listener.ts'
 
 /** S3 on the API's own origin. */
@@ -28,7 +28,7 @@ function hostOf(url: string): string {
   return host
 }
 
-type Names = Pick<Deps, 'publicUrl' | 's3Domain'>
+type Names = Pick<StorageDeps, 'publicUrl' | 's3Domain'>
 
 /**
  * The addressing that a host implies by itself: S3_DOMAIN has S3 at its root and buckets below it; the API's own origin, which
@@ -49,7 +49,7 @@ export const isS3Host = (names: Names, host: string): boolean =>
   (addressingOf(names, host)?.kind ?? 'prefix') !== 'prefix'
 
 /** The first value of a header set by a trusted proxy; undefined if there is none. */
-function forwarded({ deps, incoming }: RawExchange<Deps>, name: string): string | undefined {
+function forwarded({ deps, incoming }: RawExchange<StorageDeps>, name: string): string | undefined {
   const value = incoming.headers[name]
   if (typeof value !== 'string' || !deps.clientAddress.isTrusted(incoming.socket.remoteAddress)) return undefined
   return value.split(',', 1)[0]?.trim()
@@ -61,7 +61,7 @@ function forwarded({ deps, incoming }: RawExchange<Deps>, name: string): string 
  * signature for an object of one bucket would be valid for an object of another. The two other kinds cannot be confused, since
  * no bucket can be named `s3`: the name is too short (D34).
  */
-export function signedHosts(exchange: RawExchange<Deps>, addressing: Addressing): string[] {
+export function signedHosts(exchange: RawExchange<StorageDeps>, addressing: Addressing): string[] {
   const { deps, incoming } = exchange
   const hosts = [incoming.headers.host ?? '', forwarded(exchange, 'x-forwarded-host') ?? '']
   if (addressing.kind === 'prefix') hosts.push(hostOf(deps.publicUrl))
@@ -76,7 +76,7 @@ export function signedHosts(exchange: RawExchange<Deps>, addressing: Addressing)
  * The origin that a client used: the configured one for `/s3`; elsewhere its Host, or the host that a trusted proxy reports.
  * The scheme is that of PUBLIC_URL unless such a proxy reports another.
  */
-export function askedOrigin(exchange: RawExchange<Deps>, addressing: Addressing): string {
+export function askedOrigin(exchange: RawExchange<StorageDeps>, addressing: Addressing): string {
   const { publicUrl } = exchange.deps
   if (addressing.kind === 'prefix') return publicUrl
   const scheme = forwarded(exchange, 'x-forwarded-proto') ?? ''

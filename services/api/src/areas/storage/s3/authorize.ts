@@ -13,7 +13,7 @@ import {
 import type { RawTarget } from '@platform/s3-protocol/wire/raw-target'
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { type ApplicationActor, grants } from '../../../http/actor.ts'
-import { type Deps } from '../../../deps.ts'
+import { type StorageDeps } from '../deps.ts'
 import type { RawExchange } from '../../../http/raw-listener.ts'
 import { throttleAddress, authenticate } from '../../../http/exchange.ts'
 import { keepLastUse } from '../../credentials/api-keys/last-use.ts'
@@ -61,7 +61,7 @@ interface Request {
  * Counts the request against its client address before anything else, so refused requests count too (D55). Requests with a
  * bearer token are counted by `authorize`, together with their key.
  */
-export const admit = async (exchange: RawExchange<Deps>): Promise<void> => {
+export const admit = async (exchange: RawExchange<StorageDeps>): Promise<void> => {
   if (!/^bearer /i.test(exchange.incoming.headers.authorization ?? '')) await throttleAddress(exchange)
 }
 
@@ -106,7 +106,7 @@ function requireOwnEnvironment(caller: ApplicationActor, { bucket }: Asked, name
 }
 
 /** The caller of a verified signature. Only a caller who has the secret learns that the key has expired (D2). */
-async function callerOf(deps: Deps, key: UsableKey): Promise<ApplicationActor> {
+async function callerOf(deps: StorageDeps, key: UsableKey): Promise<ApplicationActor> {
   if (key.expiresAt && key.expiresAt <= deps.now()) throw s3Failure('InvalidAccessKeyId', 'The API key has expired')
   // Most uses are kept already, and cost no turn of the queue.
   const keeping = keepLastUse(deps, key)
@@ -118,7 +118,7 @@ async function callerOf(deps: Deps, key: UsableKey): Promise<ApplicationActor> {
 }
 
 async function authorizeSigned(
-  exchange: RawExchange<Deps>,
+  exchange: RawExchange<StorageDeps>,
   request: Request,
   claim: SignatureClaim,
 ): Promise<Authorized> {
@@ -147,7 +147,7 @@ async function authorizeSigned(
 }
 
 /** A key's token acts for its application as the key does, until it expires after 300 seconds (D44, A §3). */
-async function authorizeBearer(exchange: RawExchange<Deps>, request: Request): Promise<Authorized> {
+async function authorizeBearer(exchange: RawExchange<StorageDeps>, request: Request): Promise<Authorized> {
   const actor = await authenticate(exchange)
   if (actor.kind === 'user') throw s3Failure('AccessDenied', 'Only tokens of API keys and Functions are taken here')
   requireScope(actor.scopes, request.scope)
@@ -163,7 +163,7 @@ async function authorizeBearer(exchange: RawExchange<Deps>, request: Request): P
  * the same error.
  */
 async function authorizeAnyone(
-  { deps }: RawExchange<Deps>,
+  { deps }: RawExchange<StorageDeps>,
   { target, isObjectAsked, isOpen, admitted }: Request,
 ): Promise<Authorized> {
   await admitted
@@ -180,7 +180,7 @@ async function authorizeAnyone(
  * Throws the errors of `readAuthClaim`, `checkTime`, `checkSignedHeaders` and `verifySignature`; InvalidAccessKeyId,
  * InvalidBucketName, AccessDenied; Throttled; for a bearer token InvalidToken.
  */
-export async function authorize(exchange: RawExchange<Deps>, request: Request): Promise<Authorized> {
+export async function authorize(exchange: RawExchange<StorageDeps>, request: Request): Promise<Authorized> {
   const claim = readAuthClaim(request.target, request.headers)
   switch (claim.kind) {
     case 'signature':
@@ -197,7 +197,7 @@ export async function authorize(exchange: RawExchange<Deps>, request: Request): 
  * Throws AccessDenied, InvalidAccessKeyId, SignatureDoesNotMatch, NoSuchBucket.
  */
 export async function authorizeForm(
-  exchange: RawExchange<Deps>,
+  exchange: RawExchange<StorageDeps>,
   target: RawTarget,
   fields: ReadonlyMap<string, string>,
   policy: string,

@@ -4,7 +4,7 @@ import type { CorsRule } from '@platform/s3-protocol/wire/cors-rules'
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { and, eq, isNull, sql } from 'drizzle-orm'
 import { LRUCache } from 'lru-cache'
-import type { Deps } from '../../../deps.ts'
+import type { StorageDeps } from '../deps.ts'
 import type { Bucket } from '../objects/buckets.ts'
 import { buckets } from '../objects/table.ts'
 import { bucketConfigurations } from './table.ts'
@@ -19,7 +19,10 @@ const ENTRY_BYTES = 200
 type Configuration = Pick<typeof bucketConfigurations.$inferSelect, 'cors' | 'tags'>
 
 /** The configuration of a bucket. */
-export async function findConfiguration({ db }: Pick<Deps, 'db'>, { id }: Pick<Bucket, 'id'>): Promise<Configuration> {
+export async function findConfiguration(
+  { db }: Pick<StorageDeps, 'db'>,
+  { id }: Pick<Bucket, 'id'>,
+): Promise<Configuration> {
   const [row] = await db
     .select({ cors: bucketConfigurations.cors, tags: bucketConfigurations.tags })
     .from(bucketConfigurations)
@@ -32,7 +35,7 @@ export async function findConfiguration({ db }: Pick<Deps, 'db'>, { id }: Pick<B
  * Throws NoSuchBucket if the bucket was deleted meanwhile.
  */
 export async function configureBucket(
-  { db, now }: Pick<Deps, 'db' | 'now'>,
+  { db, now }: Pick<StorageDeps, 'db' | 'now'>,
   { id }: Pick<Bucket, 'id'>,
   change: Partial<Configuration>,
 ): Promise<void> {
@@ -88,5 +91,7 @@ const corsRules = lazyPrepared((db: Db) => {
 })
 
 /** The CORS rules of a bucket, or null if it has none. Changes by another process are seen within 5 s. */
-export const findCorsRules = ({ db }: Pick<Deps, 'db'>, { id }: Pick<Bucket, 'id'>): Promise<CorsRule[] | null> =>
-  corsRules(db).find(id)
+export const findCorsRules = (
+  { db }: Pick<StorageDeps, 'db'>,
+  { id }: Pick<Bucket, 'id'>,
+): Promise<CorsRule[] | null> => corsRules(db).find(id)

@@ -2,7 +2,7 @@ import { checkCopySource } from '@platform/s3-protocol/wire/check-conditions'
 import { readCopySource } from '@platform/s3-protocol/wire/read-copy-source'
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { asc, eq } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { StorageDeps } from '../deps.ts'
 import { type Bucket, findBucket } from '../objects/buckets.ts'
 import type { LiveBlob, StoredObject } from '../objects/commit-object.ts'
 import { findObject } from '../objects/read-object.ts'
@@ -20,7 +20,7 @@ export async function getCopySource({
   headers,
   bucket: destination,
 }: {
-  deps: Pick<Deps, 'db'>
+  deps: Pick<StorageDeps, 'db'>
   caller: Caller
   headers: ReadonlyMap<string, string>
   bucket: Pick<Bucket, 'environment'>
@@ -39,7 +39,7 @@ export async function getCopySource({
 
 /** The blobs of an object in order, for another object to refer to. */
 export async function listBlobs(
-  { db }: Pick<Deps, 'db'>,
+  { db }: Pick<StorageDeps, 'db'>,
   { id }: Pick<StoredObject, 'id'>,
 ): Promise<(LiveBlob & { part?: number; partChecksum?: string })[]> {
   const rows = await db

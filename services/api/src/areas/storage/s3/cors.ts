@@ -4,7 +4,7 @@ import { type CorsRequest, corsRuleHeaders } from '@platform/s3-protocol/wire/co
 import { type RawTarget, readTarget } from '@platform/s3-protocol/wire/raw-target'
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { S3Error } from '@platform/errors/s3-error'
-import type { Deps } from '../../../deps.ts'
+import type { StorageDeps } from '../deps.ts'
 import type { RawExchange } from '../../../http/raw-listener.ts'
 import { header } from '../../../http/exchange.ts'
 import { addressingAt, type Place } from './addressing.ts'
@@ -24,7 +24,7 @@ export type PreflightAnswer =
 const DEFAULT: PreflightAnswer = { kind: 'default' }
 
 /** The request that a preflight announces. */
-function announcedBy({ incoming }: RawExchange<Deps>): CorsRequest {
+function announcedBy({ incoming }: RawExchange<StorageDeps>): CorsRequest {
   const names = header(incoming, 'access-control-request-headers') ?? ''
   return {
     origin: incoming.headers.origin ?? '',
@@ -40,7 +40,11 @@ function announcedBy({ incoming }: RawExchange<Deps>): CorsRequest {
  * The bucket that a presigned URL names, in the application of its key. Nothing is verified: a preflight lacks headers that may
  * be signed.
  */
-async function findPresigned({ deps }: RawExchange<Deps>, keyId: string, name: string): Promise<NamedBucket | null> {
+async function findPresigned(
+  { deps }: RawExchange<StorageDeps>,
+  keyId: string,
+  name: string,
+): Promise<NamedBucket | null> {
   if (!isUuid(keyId)) return null
   const signer = await findSigner(deps.db, keyId, { bucket: readBucketName(name), key: undefined, isWrite: false })
   if (!signer) return null
@@ -53,7 +57,7 @@ async function findPresigned({ deps }: RawExchange<Deps>, keyId: string, name: s
  * credential is in a header or a form, which a preflight does not have.
  */
 async function findBucketOf(
-  exchange: RawExchange<Deps>,
+  exchange: RawExchange<StorageDeps>,
   target: RawTarget,
   { method, headers }: CorsRequest,
 ): Promise<NamedBucket | null | 'later'> {
@@ -71,7 +75,7 @@ async function findBucketOf(
  * Decides a preflight (docs/decisions/0037-preflights-tell-nothing-of-buckets.md). A missing bucket, one without rules, and one
  * whose rules do not allow the request all get the same answer.
  */
-export async function decidePreflight(exchange: RawExchange<Deps>, place: Place): Promise<PreflightAnswer> {
+export async function decidePreflight(exchange: RawExchange<StorageDeps>, place: Place): Promise<PreflightAnswer> {
   const { deps, incoming, url } = exchange
   const announced = announcedBy(exchange)
   try {
@@ -89,7 +93,7 @@ export async function decidePreflight(exchange: RawExchange<Deps>, place: Place)
 }
 
 /** True for a browser's request from a page of another origin, whose preflight could not be decided yet. */
-const isUndecided = ({ incoming: { headers } }: RawExchange<Deps>): boolean =>
+const isUndecided = ({ incoming: { headers } }: RawExchange<StorageDeps>): boolean =>
   headers.authorization !== undefined &&
   headers['sec-fetch-mode'] === 'cors' &&
   headers['sec-fetch-site'] !== 'same-origin'
@@ -100,7 +104,7 @@ const isUndecided = ({ incoming: { headers } }: RawExchange<Deps>): boolean =>
  *
  * Throws AccessForbidden for a page that neither allows, if its preflight was answered before that was known.
  */
-export async function applyCors(exchange: RawExchange<Deps>, bucket: NamedBucket | null): Promise<void> {
+export async function applyCors(exchange: RawExchange<StorageDeps>, bucket: NamedBucket | null): Promise<void> {
   const { deps, incoming, outgoing } = exchange
   const { origin } = incoming.headers
   if (origin === undefined) return

@@ -3,7 +3,7 @@ import type { Db } from '@platform/runtime/database'
 import type { ChecksumAlgorithm } from '@platform/s3-protocol/body/checksum'
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { and, asc, eq, gt, sql } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { StorageDeps } from '../deps.ts'
 import { uploadBlobs, uploads } from '../objects/table.ts'
 import type { KeyedCall } from './s3-call.ts'
 
@@ -71,7 +71,7 @@ function readPartChecksum(text: string | null): PartChecksum | undefined {
 
 /** The parts of an upload after number `after` in order, at most `limit`. */
 export async function listStoredParts(
-  { db }: Pick<Deps, 'db'>,
+  { db }: Pick<StorageDeps, 'db'>,
   uploadId: string,
   { after = 0, limit = 10_001 } = {},
 ): Promise<StoredPart[]> {

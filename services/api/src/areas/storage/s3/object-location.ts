@@ -1,6 +1,6 @@
 import type { Addressing, RawTarget } from '@platform/s3-protocol/wire/raw-target'
 import { uriEncode } from '@platform/s3-protocol/wire/uri-encode'
-import type { Deps } from '../../../deps.ts'
+import type { StorageDeps } from '../deps.ts'
 import type { RawExchange } from '../../../http/raw-listener.ts'
 import { askedOrigin } from './addressing.ts'
 
@@ -12,7 +12,7 @@ export function bucketPath(addressing: Addressing, bucket: string): string {
 
 /** The URL of an object, at the origin and in the addressing style that its client uses. */
 export const objectLocation = (
-  exchange: RawExchange<Deps>,
+  exchange: RawExchange<StorageDeps>,
   { addressing }: RawTarget,
   { bucket, key }: { bucket: string; key: string },
 ): string =>

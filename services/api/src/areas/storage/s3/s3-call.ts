@@ -1,7 +1,7 @@
 import type { StreamSeed } from '@platform/s3-protocol/signature/verify'
 import type { RawTarget } from '@platform/s3-protocol/wire/raw-target'
 import type { ApplicationActor } from '../../../http/actor.ts'
-import type { Deps } from '../../../deps.ts'
+import type { StorageDeps } from '../deps.ts'
 import type { RawExchange } from '../../../http/raw-listener.ts'
 import type { Content } from '../objects/read-object.ts'
 import type { FoundObject, NamedBucket } from './find-access.ts'
@@ -11,8 +11,8 @@ export type Caller = ApplicationActor | { kind: 'anonymous' }
 
 /** An authorized request. */
 export interface S3Call {
-  deps: Deps
-  exchange: RawExchange<Deps>
+  deps: StorageDeps
+  exchange: RawExchange<StorageDeps>
   target: RawTarget
   /** Names in lower case, values as latin1; includes headers that a presigned URL carries in its query. */
   headers: ReadonlyMap<string, string>

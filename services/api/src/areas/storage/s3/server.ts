@@ -6,7 +6,7 @@ import { type OperationName, readOperation } from '@platform/s3-protocol/wire/op
 import { readRawHeaders } from '@platform/s3-protocol/wire/raw-headers'
 import { type RawTarget, readTarget } from '@platform/s3-protocol/wire/raw-target'
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
-import type { Deps } from '../../../deps.ts'
+import type { StorageDeps } from '../deps.ts'
 import { throttleAddress } from '../../../http/exchange.ts'
 import { type RawExchange, createRawListener } from '../../../http/raw-listener.ts'
 import { sendContent } from '../../../http/send-content.ts'
@@ -56,14 +56,14 @@ interface Read {
   found: { name: OperationName } | { refusal: S3Error }
 }
 
-function read({ deps, incoming, url }: RawExchange<Deps>, place: Place): Read {
+function read({ deps, incoming, url }: RawExchange<StorageDeps>, place: Place): Read {
   const target = readTarget(url, addressingAt(deps, place, incoming.headers.host ?? ''))
   const sent = readRawHeaders(incoming.rawHeaders)
   const headers = withHoistedHeaders(sent, target)
   return { target, sent, headers, found: tryReadOperation(incoming.method ?? '', target, headers) }
 }
 
-async function answer(exchange: RawExchange<Deps>, place: Place, admitted: Promise<void>): Promise<S3Reply> {
+async function answer(exchange: RawExchange<StorageDeps>, place: Place, admitted: Promise<void>): Promise<S3Reply> {
   const { deps } = exchange
   const { target, sent, headers, found } = read(exchange, place)
   const name = 'name' in found ? found.name : undefined
@@ -108,7 +108,7 @@ async function answer(exchange: RawExchange<Deps>, place: Place, admitted: Promi
  * Refuses an OPTIONS request that is no preflight, in AWS's words. Counted as preflights are. Throws BadRequest, and the errors of
  * `readTarget` for an invalid URL.
  */
-async function refuseOptions(exchange: RawExchange<Deps>, place: Place): Promise<never> {
+async function refuseOptions(exchange: RawExchange<StorageDeps>, place: Place): Promise<never> {
   await throttleAddress(exchange)
   read(exchange, place)
   if (exchange.incoming.headers.origin === undefined)
@@ -116,7 +116,7 @@ async function refuseOptions(exchange: RawExchange<Deps>, place: Place): Promise
   throw s3Failure('BadRequest', 'Invalid Access-Control-Request-Method: null')
 }
 
-async function handle(exchange: RawExchange<Deps>, place: Place): Promise<void> {
+async function handle(exchange: RawExchange<StorageDeps>, place: Place): Promise<void> {
   const { outgoing, requestId } = exchange
   outgoing.setHeader('x-amz-request-id', requestId)
   if (exchange.incoming.method === 'OPTIONS') return refuseOptions(exchange, place)
@@ -144,7 +144,7 @@ const allow = { methods: 'GET, HEAD, PUT, POST, DELETE', headers: '*, Authorizat
 const PREFLIGHT_MAX_AGE_SECONDS = 7_200
 
 async function answerPreflight(
-  exchange: RawExchange<Deps>,
+  exchange: RawExchange<StorageDeps>,
   place: Place,
 ): Promise<{ status: number; headers: Record<string, string> } | undefined> {
   const answer = await decidePreflight(exchange, place)
@@ -165,7 +165,7 @@ async function answerPreflight(
 }
 
 /** Serves S3: requests signed with SigV4, requests with a key's token, and anonymous reads of public buckets (D42, D44). */
-export const createS3Listener = (deps: Deps, place: Place): RequestListener =>
+export const createS3Listener = (deps: StorageDeps, place: Place): RequestListener =>
   createRawListener(deps, {
     name: 's3',
     isS3: true,

@@ -1,9 +1,9 @@
-import type { Deps } from '../../../deps.ts'
+import type { StorageDeps } from '../deps.ts'
 import type { RawExchange } from '../../../http/raw-listener.ts'
 import type { Upload } from '../uploads/uploads.ts'
 
 /** Answers without a body. HEAD MUST be answered with Cache-Control: no-store; the other answers have it too. */
-export function answer(exchange: RawExchange<Deps>, status: number, headers: Record<string, string>): void {
+export function answer(exchange: RawExchange<StorageDeps>, status: number, headers: Record<string, string>): void {
   exchange.outgoing.writeHead(status, { 'cache-control': 'no-store', ...headers }).end()
 }
 

@@ -1,5 +1,5 @@
 import { Forbidden } from '@platform/errors/api-error'
-import type { Deps } from '../../../deps.ts'
+import type { StorageDeps } from '../deps.ts'
 import { grants } from '../../../http/actor.ts'
 import type { RawExchange } from '../../../http/raw-listener.ts'
 import { authenticate, header } from '../../../http/exchange.ts'
@@ -15,7 +15,7 @@ import { reachTarget } from './reach.ts'
 import { contentTypeIn, digestsIn, keyIn, readUploadMetadata } from './upload-metadata.ts'
 
 /** POST: creates an upload, with or without bytes, or concatenates partial ones. */
-export async function create(exchange: RawExchange<Deps>): Promise<void> {
+export async function create(exchange: RawExchange<StorageDeps>): Promise<void> {
   const { deps, incoming } = exchange
   const actor = await authenticate(exchange)
   if (!grants(actor.scopes, 'network:storage:write'))

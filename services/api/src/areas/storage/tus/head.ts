@@ -1,11 +1,11 @@
-import type { Deps } from '../../../deps.ts'
+import type { StorageDeps } from '../deps.ts'
 import type { RawExchange } from '../../../http/raw-listener.ts'
 import { throttleAddress } from '../../../http/exchange.ts'
 import { answer, progressOf } from './answer.ts'
 import { reachUpload } from './reach.ts'
 
 /** HEAD: the progress of an upload. */
-export async function head(exchange: RawExchange<Deps>): Promise<void> {
+export async function head(exchange: RawExchange<StorageDeps>): Promise<void> {
   await throttleAddress(exchange)
   const { deps, path } = exchange
   let upload = await reachUpload(deps, path)

@@ -1,4 +1,4 @@
-import type { Deps } from '../../../deps.ts'
+import type { StorageDeps } from '../deps.ts'
 import type { RawExchange } from '../../../http/raw-listener.ts'
 import { throttleAddress } from '../../../http/exchange.ts'
 import { OBJECT_BYTES_MAX } from '../uploads/uploads.ts'
@@ -6,7 +6,7 @@ import { answer } from './answer.ts'
 import { CHECKSUM_ALGORITHMS, EXTENSIONS, VERSION } from './protocol.ts'
 
 /** OPTIONS: reports what is supported. */
-export async function options(exchange: RawExchange<Deps>): Promise<void> {
+export async function options(exchange: RawExchange<StorageDeps>): Promise<void> {
   await throttleAddress(exchange)
   answer(exchange, 204, {
     'tus-version': VERSION, // MUST be sent

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import type { Deps } from '../../../deps.ts'
+import type { StorageDeps } from '../deps.ts'
 import type { RawExchange } from '../../../http/raw-listener.ts'
 import { throttleAddress, header } from '../../../http/exchange.ts'
 import { appendBody } from '../uploads/append-body.ts'
@@ -28,7 +28,7 @@ function readDeferredLength(incoming: IncomingMessage, upload: Upload): number |
  * Throws 409 for another offset, 460 or 422 if a checksum does not match, and the errors of `appendBody`.
  */
 export async function append(
-  exchange: RawExchange<Deps>,
+  exchange: RawExchange<StorageDeps>,
   upload: Upload,
   { offset, declaredLength }: { offset: number; declaredLength?: number | undefined },
 ): Promise<Upload> {
@@ -53,7 +53,7 @@ export async function append(
 }
 
 /** PATCH: appends the body to an upload. */
-export async function patch(exchange: RawExchange<Deps>): Promise<void> {
+export async function patch(exchange: RawExchange<StorageDeps>): Promise<void> {
   await throttleAddress(exchange)
   const { deps, incoming } = exchange
   const upload = await reachUpload(deps, exchange.path)

@@ -1,6 +1,6 @@
 import type { RequestListener } from 'node:http'
 import { NotFound } from '@platform/errors/api-error'
-import type { Deps } from '../../../deps.ts'
+import type { StorageDeps } from '../deps.ts'
 import { type RawExchange, createRawListener } from '../../../http/raw-listener.ts'
 import { throttleAddress, authenticate, header } from '../../../http/exchange.ts'
 import { create } from './create.ts'
@@ -14,7 +14,7 @@ import { terminate } from './terminate.ts'
 interface Operation {
   /** For the log and the metrics. */
   name: string
-  run(exchange: RawExchange<Deps>): Promise<void>
+  run(exchange: RawExchange<StorageDeps>): Promise<void>
 }
 
 const onCollection: ReadonlyMap<string, Operation> = new Map([['POST', { name: 'createUpload', run: create }]])
@@ -24,7 +24,7 @@ const onUpload: ReadonlyMap<string, Operation> = new Map([
   ['DELETE', { name: 'terminateUpload', run: terminate }],
 ])
 
-async function handle(exchange: RawExchange<Deps>): Promise<void> {
+async function handle(exchange: RawExchange<StorageDeps>): Promise<void> {
   const { incoming, path } = exchange
   // MUST override the method, if present.
   const method = header(incoming, 'x-http-method-override') ?? incoming.method ?? ''
@@ -52,7 +52,7 @@ const protocolHeaders =
   'Location, Tus-Checksum-Algorithm, Tus-Extension, Tus-Max-Size, Tus-Resumable, Tus-Version, Upload-Concat, Upload-Defer-Length, Upload-Expires, Upload-Length, Upload-Metadata, Upload-Offset'
 
 /** Serves resumable uploads below /files: tus 1.0.0 with the extensions of `protocol.ts` (storage.md /files). */
-export function createTusServer(deps: Deps): RequestListener {
+export function createTusServer(deps: StorageDeps): RequestListener {
   return createRawListener(deps, {
     name: 'files',
     exposedHeaders: `${protocolHeaders}, Retry-After, WWW-Authenticate, X-Request-Id`,

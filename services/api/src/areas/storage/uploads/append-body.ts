@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { BadRequest, PayloadTooLarge } from '@platform/errors/api-error'
-import type { Deps } from '../../../deps.ts'
+import type { StorageDeps } from '../deps.ts'
 import { bodyOf, type RawExchange } from '../../../http/raw-listener.ts'
 import { BodyCutter } from '../objects/body-cutter.ts'
 import { openUpload } from '../objects/read-object.ts'
@@ -19,7 +19,7 @@ export interface BodyChecksum {
   value: Buffer
 }
 
-type AppendDeps = Pick<Deps, 'db' | 'now' | 'blobs' | 'logger'>
+type AppendDeps = Pick<StorageDeps, 'db' | 'now' | 'blobs' | 'logger'>
 
 /** A body in pieces. If the client leaves, the current piece ends instead of failing, so that what arrived is kept. */
 interface Body {
@@ -32,7 +32,7 @@ interface Body {
   requireChecksum(): void
 }
 
-function openBody(exchange: RawExchange<Deps>, checksum: BodyChecksum | undefined): Body {
+function openBody(exchange: RawExchange<StorageDeps>, checksum: BodyChecksum | undefined): Body {
   let isCutOff = false
   async function* bytes(): AsyncGenerator<Buffer> {
     try {
@@ -91,7 +91,7 @@ async function appendPiece(
  */
 async function hashesFor(
   deps: AppendDeps,
-  exchange: RawExchange<Deps>,
+  exchange: RawExchange<StorageDeps>,
   lease: Lease,
   upload: Upload,
 ): Promise<RunningHashes> {
@@ -126,7 +126,7 @@ interface AppendOptions {
  */
 export async function appendBody(
   deps: AppendDeps,
-  exchange: RawExchange<Deps>,
+  exchange: RawExchange<StorageDeps>,
   lease: Lease,
   upload: Upload,
   { declaredLength, checksum }: AppendOptions,

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { BadRequest, Conflict, NotFound, PreconditionFailed } from '@platform/errors/api-error'
 import type { Db } from '@platform/runtime/database'
 import { and, asc, eq, inArray, max, sql } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { StorageDeps } from '../deps.ts'
 import { commitObjectWithin, type LiveBlob, type NewObject } from '../objects/commit-object.ts'
 import { activateBlobs } from '../objects/activate-blobs.ts'
 import type { NewBlob } from '../objects/receive-body.ts'
@@ -61,7 +61,7 @@ async function becomeObject(
 }
 
 /** Fails an upload that can no longer become an object, with the reason; its bytes are discarded. */
-async function failUpload({ db, now }: Pick<Deps, 'db' | 'now'>, id: string, reason: string): Promise<void> {
+async function failUpload({ db, now }: Pick<StorageDeps, 'db' | 'now'>, id: string, reason: string): Promise<void> {
   await db.transaction(async (tx) => {
     await tx
       .update(uploads)
@@ -75,7 +75,11 @@ const isFinal = (error: unknown): error is Error =>
   error instanceof ChecksumMismatch || error instanceof PreconditionFailed || error instanceof NotFound
 
 /** Runs work that completes an upload. An error that a retry cannot avoid also fails the upload. */
-async function completeOrFail<T>(deps: Pick<Deps, 'db' | 'now'>, id: string, work: () => Promise<T>): Promise<T> {
+async function completeOrFail<T>(
+  deps: Pick<StorageDeps, 'db' | 'now'>,
+  id: string,
+  work: () => Promise<T>,
+): Promise<T> {
   try {
     return await work()
   } catch (error) {
@@ -100,7 +104,7 @@ export async function completeEmpty(tx: Db, time: Date, upload: Upload): Promise
 }
 
 /** The same in a transaction of its own, for an upload that is already stored: if it cannot become an object, it fails. */
-export const completeEmptyUpload = (deps: Pick<Deps, 'db' | 'now'>, upload: Upload): Promise<void> =>
+export const completeEmptyUpload = (deps: Pick<StorageDeps, 'db' | 'now'>, upload: Upload): Promise<void> =>
   completeOrFail(deps, upload.id, () => deps.db.transaction((tx) => completeEmpty(tx, deps.now(), upload)))
 
 /**
@@ -110,7 +114,7 @@ export const completeEmptyUpload = (deps: Pick<Deps, 'db' | 'now'>, upload: Uplo
  * Throws Conflict if another request has taken over the upload, ChecksumMismatch, PreconditionFailed, NotFound.
  */
 export async function appendToUpload(
-  deps: Pick<Deps, 'db' | 'now'>,
+  deps: Pick<StorageDeps, 'db' | 'now'>,
   lease: Lease,
   upload: Upload,
   received: { blobs: readonly NewBlob[]; length: number },
@@ -167,7 +171,7 @@ export async function appendToUpload(
  * of the whole, if it declared some. Throws ChecksumMismatch, PreconditionFailed, NotFound.
  */
 export async function concatenateUploads(
-  deps: Pick<Deps, 'db' | 'now'>,
+  deps: Pick<StorageDeps, 'db' | 'now'>,
   whole: Upload,
   parts: readonly Upload[],
   digests: Digests | undefined,

@@ -1,7 +1,7 @@
-import type { Deps } from '../../../deps.ts'
+import type { StorageDeps } from '../deps.ts'
 
 /** The URL to send an upload's bytes to. Its token is the credential (D12). */
-export const uploadUrlOf = ({ publicUrl }: Pick<Deps, 'publicUrl'>, id: string, token: string): string =>
+export const uploadUrlOf = ({ publicUrl }: Pick<StorageDeps, 'publicUrl'>, id: string, token: string): string =>
   `${publicUrl}/files/${id}.${token}`
 
 /** Reads the id and token from an upload's URL or path; undefined if it is neither. */

@@ -5,7 +5,7 @@ import { discardBefore } from '@platform/runtime/discard-rows'
 import { newId } from '@platform/runtime/new-id'
 import { and, desc, eq, inArray, lt, ne } from 'drizzle-orm'
 import type { Actor } from '../../../http/actor.ts'
-import type { Deps } from '../../../deps.ts'
+import type { StorageDeps } from '../deps.ts'
 import { requireStorageWrite } from '../objects/stored-bytes.ts'
 import type { Bucket } from '../objects/buckets.ts'
 import { buckets, uploadBlobs, uploads } from '../objects/table.ts'
@@ -91,7 +91,7 @@ export const stateOf = (upload: Pick<Upload, 'state' | 'expiresAt'>, time: Date)
   (upload.state === 'pending' || upload.state === 'ready') && upload.expiresAt <= time ? 'expired' : upload.state
 
 /** All upload sessions of a bucket, newest first (A §1 Whole set). */
-export const listSessions = ({ db }: Pick<Deps, 'db'>, bucketId: string): Promise<Upload[]> =>
+export const listSessions = ({ db }: Pick<StorageDeps, 'db'>, bucketId: string): Promise<Upload[]> =>
   db
     .select()
     .from(uploads)
@@ -99,7 +99,7 @@ export const listSessions = ({ db }: Pick<Deps, 'db'>, bucketId: string): Promis
     .orderBy(desc(uploads.id))
 
 /** An upload session of a bucket. Throws NotFound. */
-export async function getSession({ db }: Pick<Deps, 'db'>, bucketId: string, id: string): Promise<Upload> {
+export async function getSession({ db }: Pick<StorageDeps, 'db'>, bucketId: string, id: string): Promise<Upload> {
   const [session] = await db
     .select()
     .from(uploads)
@@ -110,7 +110,7 @@ export async function getSession({ db }: Pick<Deps, 'db'>, bucketId: string, id:
 
 /** The upload with this id, if the token matches the one in its URL, which is the only credential needed (D12). */
 export async function findUploadByToken(
-  { db }: Pick<Deps, 'db'>,
+  { db }: Pick<StorageDeps, 'db'>,
   id: string,
   token: string,
 ): Promise<Upload | undefined> {
@@ -122,14 +122,14 @@ export async function findUploadByToken(
 }
 
 /** The upload with this id. Throws NotFound. */
-export async function getUpload({ db }: Pick<Deps, 'db'>, id: string): Promise<Upload> {
+export async function getUpload({ db }: Pick<StorageDeps, 'db'>, id: string): Promise<Upload> {
   const [upload] = await db.select().from(uploads).where(eq(uploads.id, id))
   if (!upload) throw new NotFound('Upload')
   return upload
 }
 
 /** Throws like `requireStorageWrite` if the organization has lost its access or reached its quota since the upload began. */
-export async function requireStorageAccess({ db }: Pick<Deps, 'db'>, { bucketId }: Upload): Promise<void> {
+export async function requireStorageAccess({ db }: Pick<StorageDeps, 'db'>, { bucketId }: Upload): Promise<void> {
   if (bucketId === null) return // a part; its target is named at concatenation
   const [bucket] = await db
     .select({ applicationId: buckets.applicationId })
@@ -139,7 +139,7 @@ export async function requireStorageAccess({ db }: Pick<Deps, 'db'>, { bucketId 
 }
 
 /** Discards the bytes of expired uploads. A day after its expiry every upload is deleted, completed ones included. */
-export async function expireUploads({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
+export async function expireUploads({ db, now }: Pick<StorageDeps, 'db' | 'now'>): Promise<void> {
   const time = now()
   const isOver = lt(uploads.expiresAt, time)
   await db
@@ -159,6 +159,6 @@ export async function expireUploads({ db, now }: Pick<Deps, 'db' | 'now'>): Prom
 }
 
 /** Deletes an upload; the collector removes its bytes. */
-export async function terminateUpload({ db }: Pick<Deps, 'db'>, id: string): Promise<void> {
+export async function terminateUpload({ db }: Pick<StorageDeps, 'db'>, id: string): Promise<void> {
   await db.delete(uploads).where(eq(uploads.id, id))
 }

@@ -1,7 +1,7 @@
 import type { Db } from '@platform/runtime/database'
 import { inBatch } from '@platform/runtime/discard-rows'
 import { and, asc, eq, getTableName, inArray, isNotNull, lt, notExists, type SQL, sql } from 'drizzle-orm'
-import type { Deps } from '../../../../deps.ts'
+import type { StorageDeps } from '../../deps.ts'
 import { removeDeadBlobs } from '../remove-blobs.ts'
 import { blobCandidates, blobs, bucketCounts, buckets, objects, uploads } from '../table.ts'
 
@@ -11,10 +11,10 @@ const PENDING_MS = 86_400_000
 const DEAD_MS = 3_600_000
 const AT_ONCE = 500
 
-type CollectDeps = Pick<Deps, 'db' | 'now' | 'blobs'>
+type CollectDeps = Pick<StorageDeps, 'db' | 'now' | 'blobs'>
 
 /** Repeats a batch until one is not full, or another process is collecting. */
-async function inBatches(deps: CollectDeps, batch: (db: Deps['db']) => Promise<number>): Promise<void> {
+async function inBatches(deps: CollectDeps, batch: (db: StorageDeps['db']) => Promise<number>): Promise<void> {
   while (((await inBatch(deps.db, batch)) ?? 0) >= AT_ONCE);
 }
 

@@ -1,6 +1,6 @@
 import { NotFound } from '@platform/errors/api-error'
 import { and, asc, eq, exists, gt, isNotNull, notExists, sql } from 'drizzle-orm'
-import type { Deps } from '../../../../deps.ts'
+import type { StorageDeps } from '../../deps.ts'
 import { activateBlobs } from '../activate-blobs.ts'
 import { chunksOf, openObject } from '../read-object.ts'
 import { discardBlobs, receiveBlobs } from '../receive-body.ts'
@@ -11,10 +11,10 @@ const PIECES_MAX = 64
 const MEAN_BYTES_MIN = 1_048_576
 const MERGED_AT_ONCE = 100
 
-type MergeDeps = Pick<Deps, 'db' | 'now' | 'blobs' | 'logger'>
+type MergeDeps = Pick<StorageDeps, 'db' | 'now' | 'blobs' | 'logger'>
 
 /** Objects of many tiny pieces, from uploads in small steps. Excludes multipart uploads: clients may request a single part. */
-const findScattered = ({ db }: Pick<Deps, 'db'>) =>
+const findScattered = ({ db }: Pick<StorageDeps, 'db'>) =>
   db
     .select({ id: objects.id, contentLength: objects.contentLength, blobCount: objects.blobCount })
     .from(objects)

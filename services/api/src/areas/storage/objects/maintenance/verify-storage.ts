@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib'
 import type { Db } from '@platform/runtime/database'
 import { and, asc, eq, getTableColumns, gt, inArray, isNull, sql } from 'drizzle-orm'
-import type { Deps } from '../../../../deps.ts'
+import type { StorageDeps } from '../../deps.ts'
 import { unreferenced } from './collect-garbage.ts'
 import { blobCandidates, blobs, bucketCounts, buckets, objectBlobs, objects } from '../table.ts'
 
@@ -33,7 +33,7 @@ export interface VerifyReport {
 }
 
 async function faultOf(
-  { blobs: driver }: Pick<Deps, 'blobs'>,
+  { blobs: driver }: Pick<StorageDeps, 'blobs'>,
   { id, length, crc32: expected, content }: typeof blobs.$inferSelect,
 ): Promise<Fault | undefined> {
   let checksum = 0
@@ -51,7 +51,7 @@ async function faultOf(
   return read === length && checksum === expected ? undefined : 'corrupt'
 }
 
-async function damagedBy({ db }: Pick<Deps, 'db'>, faults: ReadonlyMap<string, Fault>): Promise<Damaged[]> {
+async function damagedBy({ db }: Pick<StorageDeps, 'db'>, faults: ReadonlyMap<string, Fault>): Promise<Damaged[]> {
   if (faults.size === 0) return []
   const rows = await db
     .select({
@@ -73,7 +73,7 @@ async function damagedBy({ db }: Pick<Deps, 'db'>, faults: ReadonlyMap<string, F
 }
 
 /** Runs work that reads whole tables, without a statement timeout. */
-const unhurried = <T>({ db }: Pick<Deps, 'db'>, work: (tx: Db) => Promise<T>): Promise<T> =>
+const unhurried = <T>({ db }: Pick<StorageDeps, 'db'>, work: (tx: Db) => Promise<T>): Promise<T> =>
   db.transaction(async (tx) => {
     await tx.execute(sql`set local statement_timeout = 0`)
     return work(tx)
@@ -100,7 +100,7 @@ const findMiscounted = (tx: Db) =>
         is distinct from (coalesce(c.objects, 0), coalesce(c.bytes, 0), coalesce(c.trashed, 0), coalesce(c.trashed_bytes, 0))`)
 
 /** Recounts a bucket's objects while nobody can change them. */
-async function recount(deps: Pick<Deps, 'db'>, bucketId: string): Promise<void> {
+async function recount(deps: Pick<StorageDeps, 'db'>, bucketId: string): Promise<void> {
   await unhurried(deps, async (tx) => {
     await tx.execute(sql`lock table ${bucketCounts} in exclusive mode`)
     await tx.delete(bucketCounts).where(eq(bucketCounts.bucketId, bucketId))
@@ -117,7 +117,7 @@ async function recount(deps: Pick<Deps, 'db'>, bucketId: string): Promise<void> 
  * counts and to report forgotten blobs to the collector; bytes and objects are never touched.
  */
 export async function verifyStorage(
-  deps: Pick<Deps, 'db' | 'blobs'>,
+  deps: Pick<StorageDeps, 'db' | 'blobs'>,
   { repairs = false }: { repairs?: boolean } = {},
 ): Promise<VerifyReport> {
   const { db } = deps

@@ -7,7 +7,7 @@ import type { ByteRange } from '@platform/service/byte-range'
 import { quotedEtag } from '@platform/service/entity-tag'
 import { isRangeCurrent } from '@platform/service/preconditions'
 import { and, asc, eq, isNotNull, sql } from 'drizzle-orm'
-import type { Deps } from '../../../../deps.ts'
+import type { StorageDeps } from '../../deps.ts'
 import { headerValue } from '../../objects/object-headers.ts'
 import { openObject } from '../../objects/read-object.ts'
 import { objectBlobs } from '../../objects/table.ts'
@@ -54,7 +54,7 @@ interface Selection {
  * uploaded in parts is its own part 1. Throws InvalidPartNumber.
  */
 async function findPart(
-  { db }: Pick<Deps, 'db'>,
+  { db }: Pick<StorageDeps, 'db'>,
   { id, contentLength }: NamedObject,
   partNumber: number,
 ): Promise<Selection> {

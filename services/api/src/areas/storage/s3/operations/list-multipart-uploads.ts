@@ -3,7 +3,7 @@ import { readCount, readEncoding } from '@platform/s3-protocol/wire/list-paramet
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { writeXml } from '@platform/s3-protocol/wire/write-xml'
 import { and, asc, eq, gt, gte, or } from 'drizzle-orm'
-import type { Deps } from '../../../../deps.ts'
+import type { StorageDeps } from '../../deps.ts'
 import { justAfter, successor, withinPrefix } from '../../objects/key-range.ts'
 import { uploads } from '../../objects/table.ts'
 import { writeBucketName } from '../bucket-name.ts'
@@ -25,7 +25,7 @@ interface Asked {
 }
 
 function findUploads(
-  { db, now }: Pick<Deps, 'db' | 'now'>,
+  { db, now }: Pick<StorageDeps, 'db' | 'now'>,
   bucketId: string,
   { prefix, limit }: Asked,
   { key, afterId }: Start,
@@ -59,7 +59,7 @@ function commonPrefix(key: string, { prefix, delimiter }: Asked): string | undef
 
 /** Uploads and common prefixes in order, up to one more than the limit. After a common prefix it seeks past its keys. */
 async function entriesOf(
-  deps: Pick<Deps, 'db' | 'now'>,
+  deps: Pick<StorageDeps, 'db' | 'now'>,
   bucketId: string,
   listQuery: Asked,
   from: Start,

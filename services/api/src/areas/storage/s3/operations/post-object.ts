@@ -6,7 +6,7 @@ import { readTagDocument } from '@platform/s3-protocol/wire/read-tags'
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { writeXml } from '@platform/s3-protocol/wire/write-xml'
 import { quotedEtag } from '@platform/service/entity-tag'
-import type { Deps } from '../../../../deps.ts'
+import type { StorageDeps } from '../../deps.ts'
 import { bodyOf } from '../../../../http/raw-listener.ts'
 import type { RawExchange } from '../../../../http/raw-listener.ts'
 import type { StoredObject } from '../../objects/commit-object.ts'
@@ -59,7 +59,7 @@ const withFileName = (key: string, fileName: string): string =>
  * Throws AccessDenied, EntityTooLarge, EntityTooSmall, InvalidArgument, MalformedPOSTRequest, and the errors of `putObject`.
  */
 export async function postObject(
-  exchange: RawExchange<Deps>,
+  exchange: RawExchange<StorageDeps>,
   target: RawTarget,
   formFields: ReadonlyMap<string, string>,
 ): Promise<S3Reply> {
