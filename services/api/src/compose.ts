@@ -1,6 +1,3 @@
-import { rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { discoverIssuer, ownKeys } from '@platform/auth/issuer-keys'
 import { openKeySet } from '@platform/auth/key-set'
@@ -11,29 +8,26 @@ import { createDatabasePreparation, type PrepareDatabase } from '@platform/servi
 import type { Checks } from '@platform/service/dependencies'
 import { createRequestRecord } from '@platform/service/request-record'
 import { openResources, type ResourceOverrides } from '@platform/service/service-resources'
-import { isSandboxOfAnother } from '@platform/sandbox/open-sandbox'
 import { createSigner } from '@platform/runtime/seal'
-import { openBuilder } from '@platform/source-builder/open-builder'
 import type { Config } from './config.ts'
 import { openCluster } from './areas/cluster/area.ts'
 import { openTenancy } from './areas/tenancy/area.ts'
 import { openCredentials } from './areas/credentials/area.ts'
 import { openAi } from './areas/ai/area.ts'
 import { openStorage } from './areas/storage/area.ts'
+import { openDeploy } from './areas/deploy/area.ts'
+import type { Trials } from './areas/deploy/deployments/trials.ts'
 import type { Core } from './core.ts'
 import type { Deps } from './deps.ts'
 import { endpoints } from './endpoints.ts'
-import { openBuildQueue } from './areas/deploy/builds/queue.ts'
 import { openCronDispatcher } from './areas/edge/crons/dispatch-runs.ts'
 import { openCronQueue } from './areas/edge/crons/queue.ts'
-import { openBuildLogFeed } from './areas/deploy/deployments/build-log-feed.ts'
 import { openSiteDirectory } from './areas/edge/delivery/site-directory.ts'
 import { createStickyTokens } from './areas/edge/sticky-sessions/sticky-token.ts'
 import { openRequestFeed } from './areas/observe/request-logs/follow.ts'
 import { openRequestLog } from './areas/observe/request-logs/write.ts'
 import { openFunctions } from './areas/edge/functions/open-functions.ts'
 import { openEdgeWarmer } from './areas/edge/functions/warm-edges.ts'
-import { makeOwnFolder } from './areas/edge/functions/own-folder.ts'
 import { openImageServer } from './areas/edge/images/image-server.ts'
 import { openDataLog } from './areas/edge/isr/data-changes.ts'
 import { createDataServer } from './areas/edge/isr/data-server.ts'
@@ -118,18 +112,13 @@ export async function compose(config: Config, { heartbeatMs, ...overrides }: Ove
   const ai = use(await openAi(core, config, overrides.aiTimings))
   const storage = use(await openStorage(core, config))
   const { blobs } = storage.ports
-  const buildLogFeed = openBuildLogFeed({ db, logger, streamSlots, notifications }, heartbeatMs)
-  const builds = openBuildQueue({ pgBoss, notifications })
-  const functionsFolder = config.FUNCTIONS_FOLDER ?? join(tmpdir(), `platform-functions-${config.HEALTH_PORT}`)
-  const builder = openBuilder({
-    folder: join(functionsFolder, 'b'),
-    prepare: () => makeOwnFolder(functionsFolder),
-    egress: config.BUILD_EGRESS,
-    network: config.FUNCTION_NETWORK,
-    machineAddresses: config.MACHINE_ADDRESSES,
-    registries: config.BUILD_REGISTRIES.map((url) => new URL(url)),
-    onWarning: (message, error) => logger.warn({ err: error }, message),
-  })
+  const trials: Trials = {
+    probe: () => functions.probe(),
+    tryOut: (...what) => functions.tryOut(...what),
+    warm: (...what) => edgeWarmer.warm(...what),
+  }
+  const deploy = use(openDeploy(core, config, { ...cluster.ports, ...storage.ports, trials, heartbeatMs }))
+  const { functionsFolder } = deploy.ports
   const requestFeed = openRequestFeed({ db, logger, streamSlots, notifications }, heartbeatMs)
   const runtimeLogFeed = openRuntimeLogFeed({ db, logger, streamSlots, notifications }, heartbeatMs)
   const requestLog = openRequestLog({ db, logger })
@@ -176,12 +165,6 @@ export async function compose(config: Config, { heartbeatMs, ...overrides }: Ove
     await runtimeLog.close()
     requestFeed.close()
     runtimeLogFeed.close()
-    await builder.close()
-    buildLogFeed.close()
-    // What the operator named stays for the next start, as does what another process has under the same port.
-    const isOurs = !['s', 'b'].some((name) => isSandboxOfAnother(join(functionsFolder, name)))
-    if (config.FUNCTIONS_FOLDER === undefined && isOurs)
-      await rm(functionsFolder, { recursive: true, force: true, maxRetries: 5 })
   })
   const closing = stack.move()
   return {
@@ -192,11 +175,7 @@ export async function compose(config: Config, { heartbeatMs, ...overrides }: Ove
       ...credentials.deps,
       ...ai.deps,
       ...storage.deps,
-      buildLogFeed,
-      builds,
-      builder,
-      partSigner: signer('archive part'),
-      variableSigner: signer('variable digests'),
+      ...deploy.deps,
       requestFeed,
       runtimeLogFeed,
       requestLog,

@@ -1,14 +1,12 @@
 import type { Signer } from '@platform/runtime/seal'
-import type { Builder } from '@platform/source-builder/builder'
 import type { Core } from './core.ts'
 import type { ClusterPorts } from './areas/cluster/deps.ts'
 import type { TenancyDeps } from './areas/tenancy/deps.ts'
 import type { CredentialsDeps } from './areas/credentials/deps.ts'
 import type { AiDeps } from './areas/ai/deps.ts'
 import type { StorageDeps } from './areas/storage/deps.ts'
+import type { DeployDeps } from './areas/deploy/deps.ts'
 import { endpointsOf } from './http/endpoints-of.ts'
-import type { BuildLogFeed } from './areas/deploy/deployments/build-log-feed.ts'
-import type { Builds } from './areas/deploy/builds/queue.ts'
 import type { CronDispatcher } from './areas/edge/crons/dispatch-runs.ts'
 import type { CronQueue } from './areas/edge/crons/queue.ts'
 import type { FunctionTimings } from './areas/edge/delivery/call-function.ts'
@@ -29,25 +27,17 @@ import type { StickyTokens } from './areas/edge/sticky-sessions/sticky-token.ts'
  * What requests may use. Only compose.ts builds it; a function asks for the members it needs. A port is declared by the feature
  * that opens it. Such a feature takes explicit types rather than parts of Deps, since it is opened before Deps exists.
  */
-export interface Deps extends Core, ClusterPorts, TenancyDeps, CredentialsDeps, AiDeps, StorageDeps {
-  buildLogFeed: BuildLogFeed
+export interface Deps extends Core, ClusterPorts, TenancyDeps, CredentialsDeps, AiDeps, StorageDeps, DeployDeps {
   requestFeed: RequestFeed
   runtimeLogFeed: RuntimeLogFeed
   requestLog: RequestLogWriter
   runtimeLog: RuntimeLogWriter
-  builds: Builds
   /** Crons that are due. */
   cronQueue: CronQueue
   /** Hands runs of crons to edges. */
   crons: CronDispatcher
-  /** Builds source on this machine. */
-  builder: Builder
-  /** Signs the URLs that parts of archives are uploaded to. */
-  partSigner: Signer
   /** Signs and verifies sticky URLs. */
   stickyTokens: StickyTokens
-  /** Computes keyed digests of variables: they show whether two values differ without revealing either. */
-  variableSigner: Signer
   /** Which site answers at which hostname. */
   sites: SiteDirectory
   /** Signs requests between edges. */

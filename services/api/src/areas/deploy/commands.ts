@@ -1,4 +1,4 @@
 import type { Command } from '@platform/service/cli'
-import type { Deps } from '../../deps.ts'
+import type { DeployDeps } from './deps.ts'
 
-export const deployCommands: readonly Command<Deps>[] = []
+export const deployCommands: readonly Command<DeployDeps>[] = []

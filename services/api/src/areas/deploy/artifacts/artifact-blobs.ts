@@ -2,7 +2,7 @@ import { batchPerTick } from '@platform/runtime/batch-per-tick'
 import type { Db } from '@platform/runtime/database'
 import { eq, inArray, sql } from 'drizzle-orm'
 import { alias } from 'drizzle-orm/pg-core'
-import type { Deps } from '../../../deps.ts'
+import type { DeployDeps } from '../deps.ts'
 import { blobs } from '../../storage/objects/table.ts'
 import { artifactEncodings, artifacts } from './table.ts'
 
@@ -63,7 +63,7 @@ export function openArtifactFinder(db: Db): (sha256: string) => Promise<Artifact
 
 /** Streams the content of a referenced artifact. Throws BadGateway (D22). */
 export async function* readArtifact(
-  { db, blobs: store }: Pick<Deps, 'db' | 'blobs'>,
+  { db, blobs: store }: Pick<DeployDeps, 'db' | 'blobs'>,
   { id, length, isInline }: ArtifactBlob,
 ): AsyncGenerator<Buffer> {
   if (isInline) yield await readInlineBlob({ db }, id)
@@ -71,7 +71,7 @@ export async function* readArtifact(
 }
 
 /** The bytes of a blob that is stored in its row. Throws if it was deleted. */
-export async function readInlineBlob({ db }: Pick<Deps, 'db'>, id: string): Promise<Buffer> {
+export async function readInlineBlob({ db }: Pick<DeployDeps, 'db'>, id: string): Promise<Buffer> {
   const [row] = await db.select({ content: blobs.content }).from(blobs).where(eq(blobs.id, id))
   if (!row?.content) throw new Error(`Blob ${id} is gone while it was read`)
   return row.content

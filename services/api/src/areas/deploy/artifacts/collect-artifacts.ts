@@ -1,6 +1,6 @@
 import { inBatch } from '@platform/runtime/discard-rows'
 import { and, asc, eq, gt, inArray, lt, notExists, sql } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { DeployDeps } from '../deps.ts'
 import { artifacts, buildCaches, deploymentFallbacks, deploymentFiles, functionFiles } from './table.ts'
 
 /** How long stored content may wait to be linked to a deployment. */
@@ -13,7 +13,7 @@ const BATCHES_A_ROUND = 20
  * the next continues after them. Storage's garbage collection frees the bytes later. Safe to repeat, and in several processes at
  * once.
  */
-export function openArtifactCollector(): (deps: Pick<Deps, 'db' | 'now'>) => Promise<void> {
+export function openArtifactCollector(): (deps: Pick<DeployDeps, 'db' | 'now'>) => Promise<void> {
   let after: Buffer = Buffer.alloc(0)
   return async ({ db, now }) => {
     for (let batch = 0; batch < BATCHES_A_ROUND; batch++) {

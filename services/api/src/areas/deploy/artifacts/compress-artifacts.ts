@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 import { and, eq, isNull, sql } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { DeployDeps } from '../deps.ts'
 import { deployments } from '../deployments/table.ts'
 import { activateBlobs } from '../../storage/objects/activate-blobs.ts'
 import { discardBlobs, type NewBlob, receiveBlobs } from '../../storage/objects/receive-body.ts'
@@ -27,7 +27,7 @@ const text =
 export const isCompressible = (contentType: string, bytes: number): boolean =>
   bytes >= BYTES_MIN && bytes <= BYTES_MAX && text.test(contentType)
 
-type CompressDeps = Pick<Deps, 'db' | 'now' | 'blobs' | 'logger'>
+type CompressDeps = Pick<DeployDeps, 'db' | 'now' | 'blobs' | 'logger'>
 
 /** Brotli's highest quality takes a second per mebibyte, the next a tenth of that. */
 const brotliQuality = (bytes: number): number => (bytes <= 262_144 ? 11 : bytes <= 1_048_576 ? 10 : 9)

@@ -1,7 +1,7 @@
 import { one } from '@platform/runtime/database'
 import { and, asc, count, eq, gt } from 'drizzle-orm'
 import { z } from 'zod'
-import type { Deps } from '../../../deps.ts'
+import type { DeployDeps } from '../deps.ts'
 import { type CursorOf, readCursor, writeCursor } from '../../../http/pages.ts'
 import { deploymentFiles } from './table.ts'
 
@@ -15,7 +15,7 @@ const position = z.object({ path: z.string(), total: z.number() })
 
 /** A page of a deployment's served files, by path. Only the first page counts them (D31). Throws BadRequest. */
 export async function deployedFilesPage(
-  { db, sealer }: Pick<Deps, 'db' | 'sealer'>,
+  { db, sealer }: Pick<DeployDeps, 'db' | 'sealer'>,
   deploymentId: string,
   { cursor, limit }: { cursor?: string | undefined; limit: number },
 ): Promise<{ items: DeployedFile[]; total: number; nextCursor: string | null }> {

@@ -1,5 +1,5 @@
 import { and, asc, eq, inArray, isNotNull, isNull, lt, or } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { DeployDeps } from '../deps.ts'
 import { deploymentFunctions, deployments } from '../deployments/table.ts'
 import { deploymentFallbacks, deploymentFiles, functionFiles, functionLinks } from './table.ts'
 
@@ -10,7 +10,7 @@ const RETIRED_MS = 3_600_000
  * Removes the files of deployments that were retired an hour ago (D83), and of those that failed after their files were linked.
  * One transaction per deployment. Safe to repeat, and in several processes at once.
  */
-export async function removeFiles({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
+export async function removeFiles({ db, now }: Pick<DeployDeps, 'db' | 'now'>): Promise<void> {
   const hasFilesToRemove = and(
     isNull(deployments.filesRemovedAt),
     isNotNull(deployments.output),

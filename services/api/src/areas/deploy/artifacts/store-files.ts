@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { type Db, isForeignKeyViolation } from '@platform/runtime/database'
 import { newId } from '@platform/runtime/new-id'
 import { eq, inArray, sql } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { DeployDeps } from '../deps.ts'
 import { activateBlobs } from '../../storage/objects/activate-blobs.ts'
 import { discardBlobs, type NewBlob, receiveBlobs } from '../../storage/objects/receive-body.ts'
 import { blobs } from '../../storage/objects/table.ts'
@@ -42,12 +42,12 @@ export interface StoredFiles {
   newBytes: number
 }
 
-type StoreDeps = Pick<Deps, 'db' | 'now' | 'blobs' | 'logger'>
+type StoreDeps = Pick<DeployDeps, 'db' | 'now' | 'blobs' | 'logger'>
 
 const hexOf = (sha256: Buffer): string => sha256.toString('hex')
 
 /** Files that have no artifact yet, sorted by hash. */
-async function findMissing({ db }: Pick<Deps, 'db'>, files: Iterable<FileContent>): Promise<FileContent[]> {
+async function findMissing({ db }: Pick<DeployDeps, 'db'>, files: Iterable<FileContent>): Promise<FileContent[]> {
   const missing = new Map([...files].map((file) => [hexOf(file.sha256), file]))
   const hashes = [...missing.keys()]
   for (let n = 0; n < hashes.length; n += LOOKED_UP_AT_ONCE) {

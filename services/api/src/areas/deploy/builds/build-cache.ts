@@ -3,7 +3,7 @@ import { createReadStream, createWriteStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import { and, desc, eq, lt, notInArray } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { DeployDeps } from '../deps.ts'
 import { openArtifactFinder, readArtifact } from '../artifacts/artifact-blobs.ts'
 import { isCollected, storeFiles } from '../artifacts/store-files.ts'
 import { buildCaches } from '../artifacts/table.ts'
@@ -22,7 +22,7 @@ const isAt = ({ environmentId, key }: Place) =>
  * Writes the cache of an earlier build of the environment to a file. Returns its length in bytes, or undefined if there is none.
  */
 export async function fetchBuildCache(
-  deps: Pick<Deps, 'db' | 'now' | 'blobs'>,
+  deps: Pick<DeployDeps, 'db' | 'now' | 'blobs'>,
   place: Place,
   file: string,
 ): Promise<number | undefined> {
@@ -40,7 +40,7 @@ export async function fetchBuildCache(
 
 /** Stores a file as the environment's build cache, replacing the previous one. Returns its length in bytes. */
 export async function storeBuildCache(
-  deps: Pick<Deps, 'db' | 'now' | 'blobs' | 'logger'>,
+  deps: Pick<DeployDeps, 'db' | 'now' | 'blobs' | 'logger'>,
   { environmentId, key }: Place,
   file: string,
   signal: AbortSignal,
@@ -75,6 +75,6 @@ export async function storeBuildCache(
 }
 
 /** Removes caches that no build has used for 30 days. Safe to repeat. */
-export async function discardBuildCaches({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
+export async function discardBuildCaches({ db, now }: Pick<DeployDeps, 'db' | 'now'>): Promise<void> {
   await db.delete(buildCaches).where(lt(buildCaches.usedAt, new Date(now().getTime() - UNUSED_MS)))
 }

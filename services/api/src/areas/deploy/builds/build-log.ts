@@ -4,7 +4,7 @@ import type { Db } from '@platform/runtime/database'
 import { newIdAt } from '@platform/runtime/new-id'
 import { LINE_BYTES_MAX, storableLine } from '@platform/runtime/storable-text'
 import { and, eq, inArray } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { DeployDeps } from '../deps.ts'
 import { buildLogs, deployments } from '../deployments/table.ts'
 import { type Hold, unendedStatuses } from '../deployments/transitions.ts'
 import type { Redactor } from '../deployments/redact.ts'
@@ -108,7 +108,7 @@ export interface BuildLog {
  * are dropped. After 20,000 lines, a final one says that the rest is omitted.
  */
 export function openBuildLog(
-  { db, now, logger }: Pick<Deps, 'db' | 'now' | 'logger'>,
+  { db, now, logger }: Pick<DeployDeps, 'db' | 'now' | 'logger'>,
   hold: Hold,
   redaction: () => Redactor,
 ): BuildLog {

@@ -1,7 +1,7 @@
 import type { Db } from '@platform/runtime/database'
 import { CONCURRENT_BUILDS_LOCK_CLASS } from '@platform/runtime/advisory-locks'
 import { and, asc, eq, inArray, sql } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { DeployDeps } from '../deps.ts'
 import { deployments } from '../deployments/table.ts'
 import { type Deployment, failDeployment, type Hold } from '../deployments/transitions.ts'
 import { quotaOf } from '../../tenancy/products/quotas.ts'
@@ -28,7 +28,7 @@ export const unturnedReason = 'The build waited too long for its turn: deploy ag
 
 const isHeldStatus = (status: string): status is HeldStatus => (heldStatuses as readonly string[]).includes(status)
 
-type ClaimDeps = Pick<Deps, 'db' | 'now' | 'builds'>
+type ClaimDeps = Pick<DeployDeps, 'db' | 'now' | 'builds'>
 
 /** A deployment as claimed, with the end of the lease and of its first state. */
 type ClaimedDeployment = Deployment & { leaseUntil: Date; deadlineAt: Date }

@@ -1,7 +1,7 @@
 import type { KeptVerdicts } from '@platform/build-output/pattern-verdict'
 import { discardBefore } from '@platform/runtime/discard-rows'
 import { eq } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { DeployDeps } from '../deps.ts'
 import { patternVerdicts } from './table.ts'
 
 /** How old the time of use of a verdict becomes before it is renewed. */
@@ -12,7 +12,7 @@ const UNUSED_MS = 90 * 86_400_000
  * The verdicts on patterns in the database, which all workers share. A database that is away costs analyses, and no deployment: what
  * cannot be read counts as unknown, and what cannot be written is lost.
  */
-export function openKeptVerdicts({ db, now, logger }: Pick<Deps, 'db' | 'now' | 'logger'>): KeptVerdicts {
+export function openKeptVerdicts({ db, now, logger }: Pick<DeployDeps, 'db' | 'now' | 'logger'>): KeptVerdicts {
   const isAt = (key: Buffer) => eq(patternVerdicts.key, key)
   return {
     async find(key) {
@@ -38,6 +38,6 @@ export function openKeptVerdicts({ db, now, logger }: Pick<Deps, 'db' | 'now' | 
 }
 
 /** Removes verdicts that no deployment has used for 90 days. Safe to repeat. */
-export async function discardPatternVerdicts({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
+export async function discardPatternVerdicts({ db, now }: Pick<DeployDeps, 'db' | 'now'>): Promise<void> {
   await discardBefore(db, patternVerdicts.usedAt, new Date(now().getTime() - UNUSED_MS))
 }

@@ -21,7 +21,7 @@ import { findBuildVariables, provisionVariables } from '../deployments/variables
 import { storeCrons } from '../deployments/crons.ts'
 import { activateDeployment, advance, type Deployment, failDeployment } from '../deployments/transitions.ts'
 import { functionIdOf } from '../deployments/asset-id.ts'
-import type { PrintedLine } from './trials.ts'
+import type { PrintedLine } from '../deployments/trials.ts'
 import { quotaOf } from '../../tenancy/products/quotas.ts'
 import { openUpload } from '../../storage/objects/read-object.ts'
 import { type BuildLog, insertLines, openBuildLog, sizeOf } from './build-log.ts'
@@ -192,7 +192,7 @@ async function tryFunctions(
 ): Promise<void> {
   const paths = functionsToTry(output)
   if (output.functions.length === 0) return
-  const { obstacle } = await deps.functions.probe()
+  const { obstacle } = await deps.trials.probe()
   if (obstacle !== undefined) throw new UnusableOutput(`Functions cannot run here: ${obstacle}`)
   for (const path of paths) {
     const startedAt = performance.now()
@@ -202,7 +202,7 @@ async function tryFunctions(
       log.line(level, `${path}: ${message}`)
     }
     try {
-      await deps.functions.tryOut(deployment.id, path, { onLine, signal })
+      await deps.trials.tryOut(deployment.id, path, { onLine, signal })
     } catch (error) {
       if (!(error instanceof FunctionFailure)) throw error
       const why = output.start && explainStart(output.start, printed, madeServers)
@@ -218,7 +218,7 @@ async function tryFunctions(
 async function warmEdges({ deps, deployment, log }: Run): Promise<void> {
   const startedAt = performance.now()
   const { id: deploymentId, environmentId, seq } = deployment
-  const { asked, ready } = await deps.edgeWarmer.warm({ environmentId, deploymentId, seq }, WARM_MS)
+  const { asked, ready } = await deps.trials.warm({ environmentId, deploymentId, seq }, WARM_MS)
   const ms = Math.round(performance.now() - startedAt)
   if (ready > 0) log.line('INFO', `Its Functions run on ${countOf(ready, 'edge')} after ${ms} ms`)
   if (ready < asked)

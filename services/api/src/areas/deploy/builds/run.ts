@@ -1,4 +1,4 @@
-import type { Deps } from '../../../deps.ts'
+import type { DeployDeps } from '../deps.ts'
 import type { advance, Deployment } from '../deployments/transitions.ts'
 import type { BuildVariables } from '../deployments/variables.ts'
 import type { BuildLog } from './build-log.ts'
@@ -10,18 +10,8 @@ export class LostHold extends Error {}
 export class Stopping extends Error {}
 
 export type RunDeps = Pick<
-  Deps,
-  | 'db'
-  | 'now'
-  | 'logger'
-  | 'blobs'
-  | 'builds'
-  | 'sealer'
-  | 'variableSigner'
-  | 'functions'
-  | 'edgeWarmer'
-  | 'builder'
-  | 'appsUrl'
+  DeployDeps,
+  'db' | 'now' | 'logger' | 'blobs' | 'builds' | 'sealer' | 'variableSigner' | 'trials' | 'builder' | 'appsUrl'
 >
 
 /** Shared by all steps of a run. */
@@ -42,7 +32,7 @@ export interface Run {
     from: HeldStatus,
     to: HeldStatus,
     more?: Parameters<typeof advance>[3]['set'],
-    inTransaction?: (tx: Deps['db'], time: Date) => Promise<void>,
+    inTransaction?: (tx: DeployDeps['db'], time: Date) => Promise<void>,
   ): Promise<void>
   /** Restarts the deadline of the current state, `ms` from now. Build time so far is not billed. Throws LostHold. */
   beginAnew(ms: number): Promise<void>

@@ -1,6 +1,6 @@
 import { UPLOAD_LIFETIME_MS } from '../deployments/upload.ts'
 import { and, asc, eq, gte, inArray, isNull, lt, or } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { DeployDeps } from '../deps.ts'
 import { deployments } from '../deployments/table.ts'
 import { failDeployment, type Hold, type UnendedStatus } from '../deployments/transitions.ts'
 import { uploads } from '../../storage/objects/table.ts'
@@ -12,7 +12,7 @@ import { removeStaleFolders } from './work-folder.ts'
 const UNTAKEN_MS = 10_000
 const AT_ONCE = 100
 
-type SweepDeps = Pick<Deps, 'db' | 'now' | 'builds'>
+type SweepDeps = Pick<DeployDeps, 'db' | 'now' | 'builds'>
 
 async function failAll(
   { db, now }: SweepDeps,

@@ -3,7 +3,7 @@ import { one } from '@platform/runtime/database'
 import { firstIdAt } from '@platform/runtime/new-id'
 import { monthOf } from '@platform/runtime/partitions'
 import { and, eq, gte, sql } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { DeployDeps } from '../deps.ts'
 import { billableMicrosSince } from '../../ai/governance/billable.ts'
 import { quotasOf } from '../../tenancy/products/quotas.ts'
 import { billingCaps, functionTime } from '../../tenancy/products/table.ts'
@@ -40,7 +40,10 @@ export interface Spending {
  * Reads an organization's usage since the start of the UTC month. Builds and model calls count when they end, requests of
  * Functions within seconds.
  */
-export async function spendingOf({ db, now }: Pick<Deps, 'db' | 'now'>, organizationId: string): Promise<Spending> {
+export async function spendingOf(
+  { db, now }: Pick<DeployDeps, 'db' | 'now'>,
+  organizationId: string,
+): Promise<Spending> {
   const month = monthOf(now())
   // Uses the index on ids, which rise with time, so builds of earlier months are not read.
   const isRecent = gte(deployments.id, firstIdAt(earliestOf(month)))
@@ -84,7 +87,7 @@ export async function spendingOf({ db, now }: Pick<Deps, 'db' | 'now'>, organiza
  * Refuses a deployment if its organization has reached its billing cap or, without one, has used up its included time (A §7,
  * D77). Active deployments keep running. Throws PaymentRequired.
  */
-export async function requireBillable(deps: Pick<Deps, 'db' | 'now'>, organizationId: string): Promise<void> {
+export async function requireBillable(deps: Pick<DeployDeps, 'db' | 'now'>, organizationId: string): Promise<void> {
   const { buildMinutes, buildMinutesIncluded, functionHours, functionHoursIncluded, spentMicros, capMicros } =
     await spendingOf(deps, organizationId)
   if (capMicros !== null && spentMicros >= capMicros)

@@ -4,7 +4,7 @@ import { one } from '@platform/runtime/database'
 import { firstIdAt, newId } from '@platform/runtime/new-id'
 import { and, count, desc, eq, gte, lt, sql, type SQL, sum } from 'drizzle-orm'
 import type { Actor } from '../../../http/actor.ts'
-import type { Deps } from '../../../deps.ts'
+import type { DeployDeps } from '../deps.ts'
 import type { KeysetPage } from '../../../http/pages.ts'
 import { recordActivity } from '../../tenancy/activity/record.ts'
 import { hostnames } from '../../tenancy/applications/hostnames-table.ts'
@@ -26,7 +26,10 @@ const dayOf = (time: Date): Date => new Date(Math.floor(time.getTime() / DAY_MS)
 export const dayAfter = (time: Date): Date => new Date(dayOf(time).getTime() + DAY_MS)
 
 /** The number of deployments that an organization has created in this UTC day; every creation counts (D77). */
-export async function deploymentsToday({ db, now }: Pick<Deps, 'db' | 'now'>, organizationId: string): Promise<number> {
+export async function deploymentsToday(
+  { db, now }: Pick<DeployDeps, 'db' | 'now'>,
+  organizationId: string,
+): Promise<number> {
   const { used } = one(
     await db
       .select({ used: count() })
@@ -38,7 +41,7 @@ export async function deploymentsToday({ db, now }: Pick<Deps, 'db' | 'now'>, or
 
 /** Claims the hostname `{slug}-{8 hex}` in the transaction: no label that can be set ends so (D76). */
 async function takeHostname(
-  tx: Deps['db'],
+  tx: DeployDeps['db'],
   time: Date,
   application: Application,
   deploymentId: string,
@@ -70,7 +73,7 @@ async function takeHostname(
  * PaymentRequired, QuotaExceeded, and BadRequest for a root directory that contains `..`.
  */
 export async function createDeployment(
-  deps: Pick<Deps, 'db' | 'now' | 'appsUrl'>,
+  deps: Pick<DeployDeps, 'db' | 'now' | 'appsUrl'>,
   by: Actor,
   { application, environment }: { application: Application; environment: Environment },
   { rootDirectory, git }: { rootDirectory: string | undefined; git: GitMetadata | null },
@@ -129,7 +132,7 @@ export async function createDeployment(
 }
 
 /** The ids of the newest matching deployments. */
-const newestIds = (db: Deps['db'], where: SQL | undefined, { from, limit }: KeysetPage) =>
+const newestIds = (db: DeployDeps['db'], where: SQL | undefined, { from, limit }: KeysetPage) =>
   db
     .select({ id: deployments.id })
     .from(deployments)
@@ -138,7 +141,7 @@ const newestIds = (db: Deps['db'], where: SQL | undefined, { from, limit }: Keys
     .limit(limit)
 
 /** A page of deployments with their environments. */
-function newest(db: Deps['db'], where: SQL | undefined, page: KeysetPage): Promise<Deployment[]> {
+function newest(db: DeployDeps['db'], where: SQL | undefined, page: KeysetPage): Promise<Deployment[]> {
   const latest = newestIds(db, where, page).as('latest')
   return db
     .select(deploymentColumns)
@@ -149,7 +152,12 @@ function newest(db: Deps['db'], where: SQL | undefined, page: KeysetPage): Promi
 }
 
 /** The same across a user's organizations: reads a page of each and returns the newest of them. */
-function newestOfUser(db: Deps['db'], userId: string, where: SQL | undefined, page: KeysetPage): Promise<Deployment[]> {
+function newestOfUser(
+  db: DeployDeps['db'],
+  userId: string,
+  where: SQL | undefined,
+  page: KeysetPage,
+): Promise<Deployment[]> {
   const ofMember = eq(deployments.organizationId, members.organizationId)
   const latest = newestIds(db, and(ofMember, where), page).as('latest')
   return db
@@ -165,7 +173,7 @@ function newestOfUser(db: Deps['db'], userId: string, where: SQL | undefined, pa
 
 /** The same across environments, each of which an index leads to. of: a condition on them and their applications. */
 function newestOfEnvironments(
-  db: Deps['db'],
+  db: DeployDeps['db'],
   of: SQL | undefined,
   where: SQL | undefined,
   page: KeysetPage,
@@ -184,7 +192,7 @@ function newestOfEnvironments(
 
 /** Counts the deployments of some applications by state; triggers keep the counts. */
 async function countDeployments(
-  db: Deps['db'],
+  db: DeployDeps['db'],
   of: SQL | undefined,
   status: DeploymentStatus | undefined,
 ): Promise<number> {
@@ -198,7 +206,7 @@ async function countDeployments(
 
 /** The same of some environments. */
 async function countInEnvironments(
-  db: Deps['db'],
+  db: DeployDeps['db'],
   of: SQL | undefined,
   status: DeploymentStatus | undefined,
 ): Promise<number> {
@@ -216,7 +224,7 @@ async function countInEnvironments(
  * `total`.
  */
 export async function deploymentsPage(
-  deps: Pick<Deps, 'db' | 'appsUrl'>,
+  deps: Pick<DeployDeps, 'db' | 'appsUrl'>,
   reach: ListReach,
   { status, ...page }: KeysetPage & { status?: DeploymentStatus | undefined },
 ): Promise<{ items: ShownDeployment[]; total: number }> {

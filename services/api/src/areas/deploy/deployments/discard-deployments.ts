@@ -1,6 +1,6 @@
 import { DISCARDED_AT_ONCE, inBatch } from '@platform/runtime/discard-rows'
 import { and, asc, inArray, isNotNull, isNull, or, sql } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { DeployDeps } from '../deps.ts'
 import { discardFunctionCredentials } from '../../credentials/api-keys/function-credential.ts'
 import { hostnames } from '../../tenancy/applications/hostnames-table.ts'
 import { buildLogs, deployments, endedAt, isEnded } from './table.ts'
@@ -8,7 +8,7 @@ import { buildLogs, deployments, endedAt, isEnded } from './table.ts'
 const DAY_MS = 86_400_000
 const AT_ONCE = 100
 
-type Transaction = Pick<Deps['db'], 'select' | 'delete'>
+type Transaction = Pick<DeployDeps['db'], 'select' | 'delete'>
 
 /** Deletes some deployments, or only lines of their logs if those are more than fit into a transaction. */
 async function discardSome(tx: Transaction, ids: readonly string[]): Promise<void> {
@@ -30,7 +30,7 @@ async function discardSome(tx: Transaction, ids: readonly string[]): Promise<voi
  * where they are still there, it waits for `removeFiles`. One that is locked waits for the next run. Safe to repeat, and in several
  * processes at once.
  */
-export async function discardDeployments({ db, now }: Pick<Deps, 'db' | 'now'>, keptDays: number): Promise<void> {
+export async function discardDeployments({ db, now }: Pick<DeployDeps, 'db' | 'now'>, keptDays: number): Promise<void> {
   if (keptDays === 0) return
   const before = new Date(now().getTime() - keptDays * DAY_MS)
   const isOver = and(

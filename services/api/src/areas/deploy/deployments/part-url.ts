@@ -1,6 +1,6 @@
 import { Forbidden, NotFound } from '@platform/errors/api-error'
 import { isLowerCaseUuid } from '@platform/runtime/is-uuid'
-import type { Deps } from '../../../deps.ts'
+import type { DeployDeps } from '../deps.ts'
 import { requireGivenOnce } from '../../../http/validate.ts'
 
 /** Path that parts of archives are uploaded to. Below /files, whose rate limit it shares (D80). */
@@ -13,7 +13,7 @@ const messageOf = (uploadId: string, partNumber: number, expires: number): strin
 
 /** The URL to upload one part to, valid for an hour. The URL itself is the credential (D12, D80). */
 export function partUrlOf(
-  { publicUrl, partSigner, now }: Pick<Deps, 'publicUrl' | 'partSigner' | 'now'>,
+  { publicUrl, partSigner, now }: Pick<DeployDeps, 'publicUrl' | 'partSigner' | 'now'>,
   uploadId: string,
   partNumber: number,
 ): string {
@@ -27,7 +27,7 @@ export function partUrlOf(
  * parameter twice, Forbidden if its signature is wrong or expired.
  */
 export function readPartUrl(
-  { partSigner, now }: Pick<Deps, 'partSigner' | 'now'>,
+  { partSigner, now }: Pick<DeployDeps, 'partSigner' | 'now'>,
   url: string,
 ): { uploadId: string; partNumber: number } {
   const [path = '', query = ''] = url.split('?', 2)

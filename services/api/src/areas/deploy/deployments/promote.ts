@@ -2,7 +2,7 @@ import { Conflict } from '@platform/errors/api-error'
 import { one } from '@platform/runtime/database'
 import { eq, sql } from 'drizzle-orm'
 import type { Actor } from '../../../http/actor.ts'
-import type { Deps } from '../../../deps.ts'
+import type { DeployDeps } from '../deps.ts'
 import { recordActivity } from '../../tenancy/activity/record.ts'
 import { environments } from '../../tenancy/applications/table.ts'
 import { type Deployment, lockDeployment } from './reach.ts'
@@ -12,7 +12,7 @@ import { failDeployment } from './transitions.ts'
 /** The client waits for the answer. */
 const WARM_MS = 2_000
 
-type ShownDeps = Pick<Deps, 'db' | 'now' | 'appsUrl'>
+type ShownDeps = Pick<DeployDeps, 'db' | 'now' | 'appsUrl'>
 
 /**
  * Makes an ACTIVE deployment current in its environment: a rollback, or its reversal. Nothing is built. It gets a new sequence
@@ -23,13 +23,12 @@ type ShownDeps = Pick<Deps, 'db' | 'now' | 'appsUrl'>
  * (D83).
  */
 export async function promoteDeployment(
-  deps: ShownDeps & Pick<Deps, 'edgeWarmer'>,
+  deps: ShownDeps & Pick<DeployDeps, 'trials'>,
   by: Actor,
   deployment: Deployment,
 ): Promise<ShownDeployment> {
   const { id, applicationId, environmentId, label, status, retiredAt } = deployment
-  if (status === 'ACTIVE' && retiredAt === null)
-    await deps.edgeWarmer.warm({ environmentId, deploymentId: id }, WARM_MS)
+  if (status === 'ACTIVE' && retiredAt === null) await deps.trials.warm({ environmentId, deploymentId: id }, WARM_MS)
   return deps.db.transaction(async (tx) => {
     const row = await lockDeployment(tx, id)
     if (row.retiredAt !== null)

@@ -2,7 +2,7 @@ import { NotFound } from '@platform/errors/api-error'
 import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { and, eq, getTableColumns, type SQL, sql } from 'drizzle-orm'
 import type { Actor } from '../../../http/actor.ts'
-import type { Deps } from '../../../deps.ts'
+import type { DeployDeps } from '../deps.ts'
 import {
   type Application,
   findNamedEnvironment,
@@ -48,7 +48,7 @@ const findWithMember = lazyPrepared((db) =>
 
 /** The deployment, if the actor reaches its application; a foreign one is the same 404 as a missing one (D17). */
 export async function reachDeployment(
-  { deps, actor }: { deps: Pick<Deps, 'db'>; actor: Actor },
+  { deps, actor }: { deps: Pick<DeployDeps, 'db'>; actor: Actor },
   id: string,
 ): Promise<Deployment> {
   const [row] = await findWithMember(deps.db).execute({ id, userId: actor.kind === 'user' ? actor.userId : null })
@@ -73,7 +73,7 @@ export type ListReach =
  * name things the actor reaches (D17), and of an application that is named or the key's own, an environment that it has (D74).
  */
 export async function reachDeploymentList(
-  call: { deps: Deps; actor: Actor },
+  call: { deps: DeployDeps; actor: Actor },
   filters: {
     organizationId?: string | undefined
     applicationId?: string | undefined
@@ -106,7 +106,7 @@ export async function reachDeploymentList(
 }
 
 /** The row of a deployment, locked until the transaction ends. Lock it before its environment's and its application's rows. */
-export async function lockDeployment(tx: Deps['db'], id: string, more?: SQL): Promise<Row> {
+export async function lockDeployment(tx: DeployDeps['db'], id: string, more?: SQL): Promise<Row> {
   const [row] = await tx
     .select(columns)
     .from(deployments)

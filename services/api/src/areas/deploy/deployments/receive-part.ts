@@ -2,7 +2,7 @@ import type { RequestListener } from 'node:http'
 import { Conflict, NotFound, PayloadTooLarge } from '@platform/errors/api-error'
 import { quotedEtag } from '@platform/service/entity-tag'
 import { and, eq, ne, sum } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { DeployDeps } from '../deps.ts'
 import { bodyOf, type RawExchange, createRawListener } from '../../../http/raw-listener.ts'
 import { throttleAddress } from '../../../http/exchange.ts'
 import { quotaOf } from '../../tenancy/products/quotas.ts'
@@ -14,7 +14,7 @@ import { lockDeployment } from './reach.ts'
 import { deployments } from './table.ts'
 
 /** Bytes in the other parts of an upload. */
-async function bytesBeside(db: Deps['db'], uploadId: string, partNumber: number): Promise<number> {
+async function bytesBeside(db: DeployDeps['db'], uploadId: string, partNumber: number): Promise<number> {
   const [row] = await db
     .select({ bytes: sum(uploadBlobs.length).mapWith(Number) })
     .from(uploadBlobs)
@@ -33,7 +33,7 @@ function requireOpen({ status }: Pick<typeof deployments.$inferSelect, 'status'>
  *
  * Throws Forbidden, NotFound, Conflict, and PayloadTooLarge if all parts together exceed the plan's archive size.
  */
-async function receivePart(exchange: RawExchange<Deps>): Promise<void> {
+async function receivePart(exchange: RawExchange<DeployDeps>): Promise<void> {
   const { deps, incoming, outgoing, url } = exchange
   await throttleAddress(exchange)
   if (incoming.method !== 'PUT') throw new NotFound('Resource')
@@ -64,7 +64,7 @@ async function receivePart(exchange: RawExchange<Deps>): Promise<void> {
 }
 
 /** Receives the parts of archives, below `/files/deployments/`. */
-export function createPartServer(deps: Deps): RequestListener {
+export function createPartServer(deps: DeployDeps): RequestListener {
   return createRawListener(deps, {
     name: 'uploadPart',
     exposedHeaders: 'ETag, Retry-After, X-Request-Id',

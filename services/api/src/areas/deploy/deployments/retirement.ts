@@ -1,5 +1,5 @@
 import { and, asc, eq, gt, isNull, lt, or, sql } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { DeployDeps } from '../deps.ts'
 import { recordActivity } from '../../tenancy/activity/record.ts'
 import { endFunctionCredential } from '../../credentials/api-keys/function-credential.ts'
 import { environments } from '../../tenancy/applications/table.ts'
@@ -13,7 +13,7 @@ const NEWEST_KEPT = 10
 const AT_ONCE = 500
 const BATCHES_A_ROUND = 20
 
-type RetireDeps = Pick<Deps, 'db' | 'now'>
+type RetireDeps = Pick<DeployDeps, 'db' | 'now'>
 
 /**
  * Retires one deployment, unless it was promoted or pinned since it was selected. Promoting and pinning take the same row lock.

@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { BadRequest } from '@platform/errors/api-error'
-import { endpoint } from '../../../deps.ts'
+import { endpoint } from '../deps.ts'
 import { endingEventStream } from '../../../http/endpoint.ts'
 import { id, instant, pathId, shown, text } from '../../../http/fields.ts'
 import { keysetQuery, offsetPage, offsetQuery, page } from '../../../http/pages.ts'

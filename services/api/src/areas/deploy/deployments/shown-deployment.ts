@@ -1,9 +1,9 @@
-import type { Deps } from '../../../deps.ts'
+import type { DeployDeps } from '../deps.ts'
 import { hostnameOf, siteUrlOf } from '../../tenancy/applications/hostname-url.ts'
 import type { Deployment } from './reach.ts'
 
 /** A deployment as the API shows it (wire.md). */
-export function shownDeployment(deps: Pick<Deps, 'appsUrl'>, deployment: Deployment) {
+export function shownDeployment(deps: Pick<DeployDeps, 'appsUrl'>, deployment: Deployment) {
   const { label, environment, buildStartedAt, buildEndedAt } = deployment
   return {
     ...deployment,

@@ -3,7 +3,7 @@ import { BadRequest, Conflict, NotFound } from '@platform/errors/api-error'
 import { newId } from '@platform/runtime/new-id'
 import { bareEtag } from '@platform/service/entity-tag'
 import { and, asc, eq, gt, sql } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { DeployDeps } from '../deps.ts'
 import { uploadBlobs, uploads } from '../../storage/objects/table.ts'
 import { partUrlOf } from './part-url.ts'
 import { type Deployment, lockDeployment } from './reach.ts'
@@ -18,7 +18,7 @@ const KEPT_MS = 7 * 86_400_000
 
 /** Starts the upload of a deployment's archive; while one is open, returns that one (D80). Throws Conflict. */
 export async function startUpload(
-  { db, now }: Pick<Deps, 'db' | 'now'>,
+  { db, now }: Pick<DeployDeps, 'db' | 'now'>,
   { id, createdAt }: Deployment,
 ): Promise<{ uploadId: string }> {
   return db.transaction(async (tx) => {
@@ -48,7 +48,7 @@ export async function startUpload(
 
 /** The URL to upload a part to (D80). Throws NotFound for another deployment's upload, Conflict once the upload has ended. */
 export function createPartUrl(
-  deps: Pick<Deps, 'publicUrl' | 'partSigner' | 'now'>,
+  deps: Pick<DeployDeps, 'publicUrl' | 'partSigner' | 'now'>,
   deployment: Deployment,
   { uploadId, partNumber }: { uploadId: string; partNumber: number },
 ): { url: string } {
@@ -82,7 +82,7 @@ function requireParts(named: readonly NamedPart[], stored: ReadonlyMap<number, s
  * Throws NotFound for another deployment's upload, BadRequest, and Conflict if other parts completed it.
  */
 export async function completeUpload(
-  { db, now, builds }: Pick<Deps, 'db' | 'now' | 'builds'>,
+  { db, now, builds }: Pick<DeployDeps, 'db' | 'now' | 'builds'>,
   deployment: Deployment,
   { uploadId, parts }: { uploadId: string; parts: readonly NamedPart[] },
 ): Promise<void> {

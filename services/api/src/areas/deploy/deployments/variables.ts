@@ -1,6 +1,6 @@
 import { openText, sealText } from '@platform/runtime/sealed-text'
 import { and, eq, isNotNull, sql } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { DeployDeps } from '../deps.ts'
 import type { FunctionCredential } from '../../credentials/api-keys/function-credential.ts'
 import { environments } from '../../tenancy/applications/table.ts'
 import { resolveVariables } from '../../tenancy/env-vars/env-vars.ts'
@@ -15,7 +15,7 @@ const contextOf = (id: string): string => `variables of deployment ${id}`
 
 type Owned = Pick<Deployment, 'id' | 'applicationId' | 'organizationId' | 'environmentId'>
 
-const resolved = (deps: Pick<Deps, 'db' | 'sealer'>, { applicationId, organizationId, environmentId }: Owned) =>
+const resolved = (deps: Pick<DeployDeps, 'db' | 'sealer'>, { applicationId, organizationId, environmentId }: Owned) =>
   resolveVariables(deps, { id: applicationId, organizationId }, environmentId)
 
 /** The variables of a build, as of one instant. */
@@ -30,7 +30,7 @@ export interface BuildVariables {
  * Reads the current variables once, so that a build and the redaction of its log see the same values, whatever changes meanwhile.
  */
 export async function findBuildVariables(
-  deps: Pick<Deps, 'db' | 'sealer'>,
+  deps: Pick<DeployDeps, 'db' | 'sealer'>,
   deployment: Owned,
 ): Promise<BuildVariables> {
   const variables = await resolved(deps, deployment)
@@ -48,7 +48,7 @@ export async function findBuildVariables(
  * key changes; a digest reveals nothing about its value. D97.
  */
 export async function provisionVariables(
-  deps: Pick<Deps, 'db' | 'sealer' | 'variableSigner'>,
+  deps: Pick<DeployDeps, 'db' | 'sealer' | 'variableSigner'>,
   deployment: Owned,
   { clientId, secret }: Pick<FunctionCredential, 'clientId' | 'secret'>,
 ): Promise<{ variables: DeployedVariable[]; sealedVariables: string }> {
@@ -70,7 +70,7 @@ export async function provisionVariables(
 }
 
 /** The variables that a deployment was provisioned with. Throws if it has none. */
-async function openProvisioned({ db, sealer }: Pick<Deps, 'db' | 'sealer'>, deploymentId: string) {
+async function openProvisioned({ db, sealer }: Pick<DeployDeps, 'db' | 'sealer'>, deploymentId: string) {
   const [row] = await db
     .select({
       applicationId: deployments.applicationId,
@@ -94,7 +94,7 @@ async function openProvisioned({ db, sealer }: Pick<Deps, 'db' | 'sealer'>, depl
  * Throws if the deployment has none: it is not provisioned yet, has failed or was retired.
  */
 export async function openDeploymentVariables(
-  deps: Pick<Deps, 'db' | 'sealer'>,
+  deps: Pick<DeployDeps, 'db' | 'sealer'>,
   deploymentId: string,
 ): Promise<Record<string, string>> {
   const { applicationId, environment, values } = await openProvisioned(deps, deploymentId)
@@ -111,7 +111,7 @@ export async function openDeploymentVariables(
  * changed since, and the secret of its credential. Throws like `openDeploymentVariables`.
  */
 export async function openDeploymentSecrets(
-  deps: Pick<Deps, 'db' | 'sealer'>,
+  deps: Pick<DeployDeps, 'db' | 'sealer'>,
   deploymentId: string,
 ): Promise<string[]> {
   const { variables, values } = await openProvisioned(deps, deploymentId)
@@ -120,7 +120,7 @@ export async function openDeploymentSecrets(
 }
 
 /** Reseals the variables of deployments that are not sealed with the current master key. Returns how many. Safe to repeat. */
-export async function resealDeploymentVariables({ db, sealer }: Pick<Deps, 'db' | 'sealer'>): Promise<number> {
+export async function resealDeploymentVariables({ db, sealer }: Pick<DeployDeps, 'db' | 'sealer'>): Promise<number> {
   const isOld = and(
     isNotNull(deployments.sealedVariables),
     sql`substring(${deployments.sealedVariables} from '^(.*)\\.[^.]*$') <> ${sealer.kekId}`,

@@ -4,7 +4,7 @@ import { newId } from '@platform/runtime/new-id'
 import { and, desc, eq, isNull, ne, or, type SQL, sql } from 'drizzle-orm'
 import { alias } from 'drizzle-orm/pg-core'
 import type { Actor } from '../../../http/actor.ts'
-import type { Deps } from '../../../deps.ts'
+import type { DeployDeps } from '../deps.ts'
 import { asWholeSet } from '../../../http/pages.ts'
 import { recordActivity } from '../../tenancy/activity/record.ts'
 import { hostnames, isEnvironmentOfHostname } from '../../tenancy/applications/hostnames-table.ts'
@@ -42,7 +42,10 @@ interface HostnameList {
 const current = alias(deployments, 'current')
 
 /** Hostnames with what they serve: DEPLOYMENT hostnames by their row, all others by their environment (D83). */
-async function hostnamesWhere(deps: Pick<Deps, 'db' | 'appsUrl'>, where: SQL | undefined): Promise<ShownHostname[]> {
+async function hostnamesWhere(
+  deps: Pick<DeployDeps, 'db' | 'appsUrl'>,
+  where: SQL | undefined,
+): Promise<ShownHostname[]> {
   const rows = await deps.db
     .select({
       hostname: hostnames,
@@ -70,7 +73,7 @@ async function hostnamesWhere(deps: Pick<Deps, 'db' | 'appsUrl'>, where: SQL | u
 
 /** The hostnames of the application's environments and of its deployments that still answer, newest first (A §4, D32, D83). */
 export async function listHostnames(
-  deps: Pick<Deps, 'db' | 'appsUrl'>,
+  deps: Pick<DeployDeps, 'db' | 'appsUrl'>,
   application: Application,
 ): Promise<HostnameList> {
   const answers = and(eq(deployments.status, 'ACTIVE'), isNull(deployments.retiredAt))
@@ -86,7 +89,7 @@ export async function listHostnames(
 
 /** A deployment's own hostname, and its environment's hostnames while it is current there; newest first. */
 export async function listDeploymentHostnames(
-  deps: Pick<Deps, 'db' | 'appsUrl'>,
+  deps: Pick<DeployDeps, 'db' | 'appsUrl'>,
   { id, applicationId, environment, isCurrent }: Deployment,
 ): Promise<{ items: ShownHostname[]; total: number }> {
   const type = environment === 'production' ? 'APP' : 'BRANCH'
@@ -98,7 +101,7 @@ export async function listDeploymentHostnames(
 
 /** Checks whether an application could have a label; its current one counts as available (D76). */
 export async function checkAvailability(
-  { db }: Pick<Deps, 'db'>,
+  { db }: Pick<DeployDeps, 'db'>,
   application: Application,
   label: string,
 ): Promise<{ available: boolean; reason?: string }> {
@@ -116,7 +119,7 @@ export async function checkAvailability(
  * one label at once, the unique index decides (A §4, D76). Throws BadRequest for a reserved label, Conflict for a taken one.
  */
 export async function setHostname(
-  deps: Pick<Deps, 'db' | 'now' | 'appsUrl'>,
+  deps: Pick<DeployDeps, 'db' | 'now' | 'appsUrl'>,
   by: Actor,
   application: Application,
   label: string,

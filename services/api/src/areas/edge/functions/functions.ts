@@ -1,6 +1,6 @@
 import type { FunctionLogLine, Lease, Pin } from '@platform/function-runtime/function-runtime'
 import type { SandboxCapabilities } from '@platform/sandbox/sandbox'
-import type { PrintedLine } from '../../deploy/builds/trials.ts'
+import type { PrintedLine } from '../../deploy/deployments/trials.ts'
 import type { DeploymentListener } from './platform-folders.ts'
 
 /** The Functions that this machine runs. */
