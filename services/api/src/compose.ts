@@ -16,6 +16,7 @@ import { openCredentials } from './areas/credentials/area.ts'
 import { openAi } from './areas/ai/area.ts'
 import { openStorage } from './areas/storage/area.ts'
 import { openDeploy } from './areas/deploy/area.ts'
+import { openObserve } from './areas/observe/area.ts'
 import type { Trials } from './areas/deploy/deployments/trials.ts'
 import type { Core } from './core.ts'
 import type { Deps } from './deps.ts'
@@ -24,8 +25,6 @@ import { openCronDispatcher } from './areas/edge/crons/dispatch-runs.ts'
 import { openCronQueue } from './areas/edge/crons/queue.ts'
 import { openSiteDirectory } from './areas/edge/delivery/site-directory.ts'
 import { createStickyTokens } from './areas/edge/sticky-sessions/sticky-token.ts'
-import { openRequestFeed } from './areas/observe/request-logs/follow.ts'
-import { openRequestLog } from './areas/observe/request-logs/write.ts'
 import { openFunctions } from './areas/edge/functions/open-functions.ts'
 import { openEdgeWarmer } from './areas/edge/functions/warm-edges.ts'
 import { openImageServer } from './areas/edge/images/image-server.ts'
@@ -33,8 +32,6 @@ import { openDataLog } from './areas/edge/isr/data-changes.ts'
 import { createDataServer } from './areas/edge/isr/data-server.ts'
 import { openIsrPages } from './areas/edge/isr/open-pages.ts'
 import { openIsrTags } from './areas/edge/isr/tags.ts'
-import { openRuntimeLogFeed } from './areas/observe/runtime-logs/feed.ts'
-import { openRuntimeLog } from './areas/observe/runtime-logs/write.ts'
 import { signDeploymentAddress } from './http/deployment-address.ts'
 import { createDocument } from './http/document.ts'
 import { encodedContent } from './http/encoded-content.ts'
@@ -105,7 +102,7 @@ export async function compose(config: Config, { heartbeatMs, ...overrides }: Ove
     learnProfile: (...token) => tenancy.ports.learnProfile(...token),
   }
   const cluster = use(await openCluster(core, config))
-  const { streamSlots, membership, pgBoss } = cluster.ports
+  const { membership, pgBoss } = cluster.ports
   const userinfoEndpoint = () => idp.endpoint('userinfo_endpoint')
   const tenancy = use(openTenancy(core, config, { ...cluster.ports, userinfoEndpoint, heartbeatMs }))
   const credentials = use(openCredentials(core, config))
@@ -119,10 +116,8 @@ export async function compose(config: Config, { heartbeatMs, ...overrides }: Ove
   }
   const deploy = use(openDeploy(core, config, { ...cluster.ports, ...storage.ports, trials, heartbeatMs }))
   const { functionsFolder } = deploy.ports
-  const requestFeed = openRequestFeed({ db, logger, streamSlots, notifications }, heartbeatMs)
-  const runtimeLogFeed = openRuntimeLogFeed({ db, logger, streamSlots, notifications }, heartbeatMs)
-  const requestLog = openRequestLog({ db, logger })
-  const runtimeLog = openRuntimeLog({ db, logger })
+  const observe = use(openObserve(core, { ...cluster.ports, heartbeatMs }))
+  const { runtimeLog } = observe.ports
   const cronQueue = openCronQueue({ db, pgBoss, notifications })
   const edgeSigner = signer('edge messages')
   const crons = openCronDispatcher({ db, logger, now, signer: edgeSigner })
@@ -161,10 +156,6 @@ export async function compose(config: Config, { heartbeatMs, ...overrides }: Ove
     await crons.close()
     await functions.close(0)
     images.close()
-    await requestLog.close()
-    await runtimeLog.close()
-    requestFeed.close()
-    runtimeLogFeed.close()
   })
   const closing = stack.move()
   return {
@@ -176,10 +167,8 @@ export async function compose(config: Config, { heartbeatMs, ...overrides }: Ove
       ...ai.deps,
       ...storage.deps,
       ...deploy.deps,
-      requestFeed,
-      runtimeLogFeed,
-      requestLog,
-      runtimeLog,
+      ...observe.ports,
+      ...observe.deps,
       cronQueue,
       crons,
       sites,

@@ -6,6 +6,7 @@ import type { CredentialsDeps } from './areas/credentials/deps.ts'
 import type { AiDeps } from './areas/ai/deps.ts'
 import type { StorageDeps } from './areas/storage/deps.ts'
 import type { DeployDeps } from './areas/deploy/deps.ts'
+import type { ObserveDeps, ObservePorts } from './areas/observe/deps.ts'
 import { endpointsOf } from './http/endpoints-of.ts'
 import type { CronDispatcher } from './areas/edge/crons/dispatch-runs.ts'
 import type { CronQueue } from './areas/edge/crons/queue.ts'
@@ -17,21 +18,14 @@ import type { EncodedContent } from './http/encoded-content.ts'
 import type { ImageServer } from './areas/edge/images/images.ts'
 import type { IsrPages } from './areas/edge/isr/pages.ts'
 import type { IsrTags } from './areas/edge/isr/tags.ts'
-import type { RequestFeed } from './areas/observe/request-logs/follow.ts'
-import type { RuntimeLogFeed } from './areas/observe/runtime-logs/feed.ts'
-import type { RuntimeLogWriter } from './areas/observe/runtime-logs/write.ts'
-import type { RequestLogWriter } from './areas/observe/request-logs/write.ts'
 import type { StickyTokens } from './areas/edge/sticky-sessions/sticky-token.ts'
 
 /**
  * What requests may use. Only compose.ts builds it; a function asks for the members it needs. A port is declared by the feature
  * that opens it. Such a feature takes explicit types rather than parts of Deps, since it is opened before Deps exists.
  */
-export interface Deps extends Core, ClusterPorts, TenancyDeps, CredentialsDeps, AiDeps, StorageDeps, DeployDeps {
-  requestFeed: RequestFeed
-  runtimeLogFeed: RuntimeLogFeed
-  requestLog: RequestLogWriter
-  runtimeLog: RuntimeLogWriter
+export interface Deps
+  extends Core, ClusterPorts, TenancyDeps, CredentialsDeps, AiDeps, StorageDeps, DeployDeps, ObserveDeps, ObservePorts {
   /** Crons that are due. */
   cronQueue: CronQueue
   /** Hands runs of crons to edges. */

@@ -1,4 +1,4 @@
 import type { Command } from '@platform/service/cli'
-import type { Deps } from '../../deps.ts'
+import type { ObserveDeps } from './deps.ts'
 
-export const observeCommands: readonly Command<Deps>[] = []
+export const observeCommands: readonly Command<ObserveDeps>[] = []

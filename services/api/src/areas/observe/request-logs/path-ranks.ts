@@ -1,7 +1,7 @@
 import { inBatch } from '@platform/runtime/discard-rows'
 import { firstIdAt } from '@platform/runtime/new-id'
 import { and, asc, eq, gte, lt, type SQL, type SQLWrapper, sql, sum } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { ObserveDeps } from '../deps.ts'
 import { matching, type RequestFilters } from './filters.ts'
 import { hourAfter, hourOf, type Span } from './hours.ts'
 import { requestCounts, requestLogs, requestPathRanks } from './table.ts'
@@ -15,7 +15,7 @@ const APPLICATIONS_AT_ONCE = 100
 /** Ranking an hour of a million requests takes seconds. */
 const STATEMENT_TIMEOUT = '60s'
 
-type Db = Pick<Deps['db'], 'select' | 'delete' | 'execute'>
+type Db = Pick<ObserveDeps['db'], 'select' | 'delete' | 'execute'>
 
 /** The kind of rows that rank all requests of an hour. */
 const everyKind = sql`'\\x'::bytea`
@@ -70,7 +70,7 @@ export async function rankHour(db: Db, applicationId: string, hour: Date): Promi
 }
 
 /** The next applications that have logs, by id. */
-async function applicationsAfter({ db }: Pick<Deps, 'db'>, id: string): Promise<string[]> {
+async function applicationsAfter({ db }: Pick<ObserveDeps, 'db'>, id: string): Promise<string[]> {
   const next = (after: SQL) =>
     sql`(select application_id from ${requestCounts} where application_id > ${after} order by 1 limit 1)`
   const rows = await db.execute<{ id: string }>(sql`
@@ -82,7 +82,12 @@ async function applicationsAfter({ db }: Pick<Deps, 'db'>, id: string): Promise<
 }
 
 /** The hours of a span whose ranks are missing or incomplete. */
-async function unrankedHours({ db }: Pick<Deps, 'db'>, applicationId: string, from: Date, to: Date): Promise<Date[]> {
+async function unrankedHours(
+  { db }: Pick<ObserveDeps, 'db'>,
+  applicationId: string,
+  from: Date,
+  to: Date,
+): Promise<Date[]> {
   const counted = db
     .select({
       hour: requestCounts.hour,
@@ -114,7 +119,7 @@ async function unrankedHours({ db }: Pick<Deps, 'db'>, applicationId: string, fr
  * Creates the job that ranks past hours of applications with many requests that day. Its first run checks everything stored,
  * later ones today and the day before. Of several processes one works at a time.
  */
-export function openPathRanker(): (deps: Pick<Deps, 'db' | 'now'>) => Promise<void> {
+export function openPathRanker(): (deps: Pick<ObserveDeps, 'db' | 'now'>) => Promise<void> {
   let from = new Date(0)
   return async (deps) => {
     const end = hourOf(deps.now())
@@ -142,7 +147,7 @@ export function openPathRanker(): (deps: Pick<Deps, 'db' | 'now'>) => Promise<vo
  * ranked if its ranks cover as many requests as its counts, so late arrivals are not missed.
  */
 export async function countRankedHours(
-  { db }: Pick<Deps, 'db'>,
+  { db }: Pick<ObserveDeps, 'db'>,
   applicationId: string,
   hours: Span,
   { pathPrefix = '', ...others }: RequestFilters,

@@ -3,7 +3,7 @@ import { NotFound } from '@platform/errors/api-error'
 import { arrayLiteral } from '@platform/runtime/batch-per-tick'
 import { firstIdAt, timeOfId } from '@platform/runtime/new-id'
 import { and, desc, eq, getTableColumns, gte, lt, sql } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { ObserveDeps } from '../deps.ts'
 import { readCursor, writeCursor } from '../../../http/pages.ts'
 import type { Application } from '../../tenancy/applications/reach.ts'
 import { quotaOf } from '../../tenancy/products/quotas.ts'
@@ -17,7 +17,7 @@ const DAY_MS = 86_400_000
 const ID_MAX = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
 type Row = typeof requestLogs.$inferSelect
-type ReadDeps = Pick<Deps, 'db' | 'now'>
+type ReadDeps = Pick<ObserveDeps, 'db' | 'now'>
 
 /** The first instant that the application's organization may still query: whole hours, by its plan (D77). */
 export async function keptSince(
@@ -71,7 +71,7 @@ const Position = z.object({ id: z.guid(), total: z.number() })
  * any.
  */
 export async function requestLogsPage(
-  deps: ReadDeps & Pick<Deps, 'sealer'>,
+  deps: ReadDeps & Pick<ObserveDeps, 'sealer'>,
   application: Application,
   { cursor, limit, ...requestFilters }: RequestFilters & { cursor?: string | undefined; limit: number },
 ): Promise<{ items: ShownRequest[]; total: number; nextCursor: string | null }> {

@@ -1,6 +1,6 @@
 import { DISCARDED_AT_ONCE, inBatch } from '@platform/runtime/discard-rows'
 import { and, eq, lt, sql } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { ObserveDeps } from '../deps.ts'
 import { percentileOf } from './summary-buckets.ts'
 import { requestSummaries, type SummaryDimension } from './table.ts'
 
@@ -141,7 +141,7 @@ const nothing: Figures = {
  * Extensions).
  */
 export async function summarizeRequests(
-  { db, now }: Pick<Deps, 'db' | 'now'>,
+  { db, now }: Pick<ObserveDeps, 'db' | 'now'>,
   applicationId: string,
   query: {
     from?: Date | undefined
@@ -191,7 +191,7 @@ export async function summarizeRequests(
 }
 
 /** Deletes sums beyond their retention, some thousands at a time. Safe to repeat. */
-export async function discardSummaries({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
+export async function discardSummaries({ db, now }: Pick<ObserveDeps, 'db' | 'now'>): Promise<void> {
   const nowMs = now().getTime()
   const kept = [
     [1, MINUTES_KEPT_MS + HOUR_MS],

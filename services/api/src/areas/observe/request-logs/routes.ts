@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { endpoint } from '../../../deps.ts'
+import { endpoint } from '../deps.ts'
 import { eventStream } from '../../../http/endpoint.ts'
 import { id, instant, pathId, shown, text } from '../../../http/fields.ts'
 import { cursorPage, cursorQuery } from '../../../http/pages.ts'

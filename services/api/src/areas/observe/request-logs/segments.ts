@@ -1,6 +1,6 @@
 import { and, asc, count, eq, gte, lt, sql, sum } from 'drizzle-orm'
 import { firstIdAt } from '@platform/runtime/new-id'
-import type { Deps } from '../../../deps.ts'
+import type { ObserveDeps } from '../deps.ts'
 import {
   hasPathPrefix,
   isOfPlaceOnly,
@@ -15,7 +15,7 @@ import { hourAfter, type Span, wholeHoursOf } from './hours.ts'
 import { countRankedHours } from './path-ranks.ts'
 import { requestCounts, requestLogs, requestPlaceCounts } from './table.ts'
 
-type ReadDeps = Pick<Deps, 'db'>
+type ReadDeps = Pick<ObserveDeps, 'db'>
 
 /** Above this share of all requests, reading in order of time is faster than by path. */
 const WIDE_SHARE = 0.1
@@ -143,7 +143,7 @@ function isWide(segments: readonly Segment[]): boolean {
  * with many matching rows.
  */
 export async function totalOf(
-  { db, now }: Pick<Deps, 'db' | 'now'>,
+  { db, now }: Pick<ObserveDeps, 'db' | 'now'>,
   applicationId: string,
   segments: readonly Segment[],
   filters: RequestFilters,

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import type { Actor } from '../../../http/actor.ts'
-import type { Deps } from '../../../deps.ts'
-import { endpoint } from '../../../deps.ts'
+import type { ObserveDeps } from '../deps.ts'
+import { endpoint } from '../deps.ts'
 import { eventStream } from '../../../http/endpoint.ts'
 import { id, instant, pathId, shown, text } from '../../../http/fields.ts'
 import { cursorPage, cursorQuery } from '../../../http/pages.ts'
@@ -68,7 +68,7 @@ const ofDeployment = { id: pathId('Deployment') }
 const ofApplication = { id: pathId('Application') }
 
 interface Following {
-  deps: Deps
+  deps: ObserveDeps
   actor: Actor
   query: LineFilters
   headers: z.output<typeof streamHeaders>

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { firstIdAt } from '@platform/runtime/new-id'
 import { and, count, desc, eq, gte, lt, type SQL, sql } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { ObserveDeps } from '../deps.ts'
 import { readCursor, writeCursor } from '../../../http/pages.ts'
 import { keptSince } from '../request-logs/request-logs.ts'
 import { shownLine } from './shown-line.ts'
@@ -47,7 +47,7 @@ const Position = z.object({ id: z.guid(), total: z.number() })
  * lines and up to 10,000, and travels in the cursor (D31).
  */
 export async function runtimeLogsPage(
-  deps: Pick<Deps, 'db' | 'now' | 'sealer'>,
+  deps: Pick<ObserveDeps, 'db' | 'now' | 'sealer'>,
   { operation, application, deploymentId }: LineOwner,
   {
     cursor,
