@@ -28,7 +28,7 @@ interface Address {
   port: number
 }
 
-interface EdgeAddress extends Address {
+export interface EdgeAddress extends Address {
   /** For the other edges. */
   internalPort?: number
   /** Where they reach it; undefined: on this machine only. */

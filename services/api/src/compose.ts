@@ -3,7 +3,7 @@ import { discoverIssuer, ownKeys } from '@platform/auth/issuer-keys'
 import { openKeySet } from '@platform/auth/key-set'
 import { createTokenVerifier } from '@platform/auth/token-verifier'
 import { type GuardedFetch, openGuardedFetch } from '@platform/guarded-fetch/guarded-fetch'
-import { openImageTransformer, type TransformerOptions } from '@platform/image-transformer/image-transformer'
+import { type TransformerOptions } from '@platform/image-transformer/image-transformer'
 import { createDatabasePreparation, type PrepareDatabase } from '@platform/service/prepare-database'
 import type { Checks } from '@platform/service/dependencies'
 import { createRequestRecord } from '@platform/service/request-record'
@@ -17,22 +17,11 @@ import { openAi } from './areas/ai/area.ts'
 import { openStorage } from './areas/storage/area.ts'
 import { openDeploy } from './areas/deploy/area.ts'
 import { openObserve } from './areas/observe/area.ts'
+import { openEdge } from './areas/edge/area.ts'
 import type { Trials } from './areas/deploy/deployments/trials.ts'
 import type { Core } from './core.ts'
 import type { Deps } from './deps.ts'
 import { endpoints } from './endpoints.ts'
-import { openCronDispatcher } from './areas/edge/crons/dispatch-runs.ts'
-import { openCronQueue } from './areas/edge/crons/queue.ts'
-import { openSiteDirectory } from './areas/edge/delivery/site-directory.ts'
-import { createStickyTokens } from './areas/edge/sticky-sessions/sticky-token.ts'
-import { openFunctions } from './areas/edge/functions/open-functions.ts'
-import { openEdgeWarmer } from './areas/edge/functions/warm-edges.ts'
-import { openImageServer } from './areas/edge/images/image-server.ts'
-import { openDataLog } from './areas/edge/isr/data-changes.ts'
-import { createDataServer } from './areas/edge/isr/data-server.ts'
-import { openIsrPages } from './areas/edge/isr/open-pages.ts'
-import { openIsrTags } from './areas/edge/isr/tags.ts'
-import { signDeploymentAddress } from './http/deployment-address.ts'
 import { createDocument } from './http/document.ts'
 import { encodedContent } from './http/encoded-content.ts'
 
@@ -102,61 +91,23 @@ export async function compose(config: Config, { heartbeatMs, ...overrides }: Ove
     learnProfile: (...token) => tenancy.ports.learnProfile(...token),
   }
   const cluster = use(await openCluster(core, config))
-  const { membership, pgBoss } = cluster.ports
   const userinfoEndpoint = () => idp.endpoint('userinfo_endpoint')
   const tenancy = use(openTenancy(core, config, { ...cluster.ports, userinfoEndpoint, heartbeatMs }))
   const credentials = use(openCredentials(core, config))
   const ai = use(await openAi(core, config, overrides.aiTimings))
   const storage = use(await openStorage(core, config))
-  const { blobs } = storage.ports
   const trials: Trials = {
-    probe: () => functions.probe(),
-    tryOut: (...what) => functions.tryOut(...what),
-    warm: (...what) => edgeWarmer.warm(...what),
+    probe: () => edge.ports.trials.probe(),
+    tryOut: (...what) => edge.ports.trials.tryOut(...what),
+    warm: (...what) => edge.ports.trials.warm(...what),
   }
   const deploy = use(openDeploy(core, config, { ...cluster.ports, ...storage.ports, trials, heartbeatMs }))
-  const { functionsFolder } = deploy.ports
   const observe = use(openObserve(core, { ...cluster.ports, heartbeatMs }))
-  const { runtimeLog } = observe.ports
-  const cronQueue = openCronQueue({ db, pgBoss, notifications })
-  const edgeSigner = signer('edge messages')
-  const crons = openCronDispatcher({ db, logger, now, signer: edgeSigner })
-  const sites = openSiteDirectory({ db, notifications })
-  const isrTags = openIsrTags({ db, notifications })
-  const dataLog = openDataLog({ db, notifications, tags: isrTags })
-  const functions = openFunctions({
-    processId: membership.id,
-    db,
-    blobs,
-    sealer,
-    now,
-    logger,
-    runtimeLog,
-    appsUrl: core.appsUrl,
-    region: config.EDGE_REGION,
-    apiUrl: config.API_INTERNAL_URL ?? config.PUBLIC_URL,
-    signDeployment: (deploymentId) => signDeploymentAddress(core.deploymentAddressSigner, deploymentId),
-    onCache: createDataServer({ db, logger, tags: isrTags, log: dataLog }),
-    sandbox: {
-      mode: config.FUNCTION_SANDBOX,
-      egress: config.FUNCTION_EGRESS,
-      egressAllow: config.FUNCTION_EGRESS_ALLOW,
-      network: config.FUNCTION_NETWORK,
-      machineAddresses: config.MACHINE_ADDRESSES,
-    },
-    folder: functionsFolder,
-  })
-  const edgeWarmer = openEdgeWarmer({ db, notifications, membership, functions, logger })
-  const transformer = openImageTransformer(overrides.imageTransformer)
-  const images = openImageServer({ db, now, blobs, logger, guardedFetch, notifications, transformer })
-  const isrPages = openIsrPages({ db, now, blobs, logger, notifications, tags: isrTags })
+  const { imageTransformer } = overrides
+  const below = { ...cluster.ports, ...storage.ports, ...deploy.ports, ...observe.ports }
+  const edge = use(openEdge(core, config, { ...below, imageTransformer }))
   /** Made for the first who asks, and kept: answers that are not compressed read it each time. */
   let document: Buffer | undefined
-  stack.defer(async () => {
-    await crons.close()
-    await functions.close(0)
-    images.close()
-  })
   const closing = stack.move()
   return {
     deps: {
@@ -169,22 +120,8 @@ export async function compose(config: Config, { heartbeatMs, ...overrides }: Ove
       ...deploy.deps,
       ...observe.ports,
       ...observe.deps,
-      cronQueue,
-      crons,
-      sites,
-      edgeSigner,
-      functions,
-      edgeWarmer,
-      stickyTokens: createStickyTokens(signer('sticky url')),
-      functionTimings: { firstByteMs: config.FUNCTION_FIRST_BYTE_MS, silentMs: config.FUNCTION_SILENT_MS },
-      images,
-      isrPages,
-      isrTags,
-      place: {
-        region: config.EDGE_REGION,
-        location: config.EDGE_LOCATION,
-        countryHeader: config.COUNTRY_HEADER,
-      },
+      ...edge.deps,
+      edgeWarmer: edge.ports.trials,
       consoleUrl: config.CONSOLE_URL,
       document: encodedContent(
         async () => (document ??= Buffer.from(JSON.stringify(createDocument(endpoints, publicUrl, idpUrl)))),

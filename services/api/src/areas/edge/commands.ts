@@ -1,4 +1,4 @@
 import type { Command } from '@platform/service/cli'
-import type { Deps } from '../../deps.ts'
+import type { EdgeDeps } from './deps.ts'
 
-export const edgeCommands: readonly Command<Deps>[] = []
+export const edgeCommands: readonly Command<EdgeDeps>[] = []

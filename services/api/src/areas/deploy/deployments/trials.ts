@@ -4,7 +4,7 @@ import type { FunctionLogLine } from '@platform/function-runtime/function-runtim
 export type PrintedLine = Pick<FunctionLogLine, 'level' | 'message'>
 
 /** A deployment that is about to be what its environment serves. */
-interface EnvironmentChange {
+export interface EnvironmentChange {
   environmentId: string
   deploymentId: string
   /** Warm only if this sequence number is later than the current one's; for a deployment that may not become current. */

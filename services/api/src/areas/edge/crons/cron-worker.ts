@@ -1,5 +1,5 @@
 import { minuteOf } from '@platform/build-output/cron-schedule'
-import type { Deps } from '../../../deps.ts'
+import type { EdgeDeps } from '../deps.ts'
 import { fillSlots } from '../../cluster/queues/fill-slots.ts'
 import { findDueCrons } from './due-crons.ts'
 import { createDueRun } from './runs.ts'
@@ -8,10 +8,10 @@ import { createDueRun } from './runs.ts'
 const SLOTS = 100
 const LOOK_MS = 1_000
 
-type WorkerDeps = Pick<Deps, 'db' | 'now' | 'logger' | 'cronQueue' | 'crons'>
+type WorkerDeps = Pick<EdgeDeps, 'db' | 'now' | 'logger' | 'cronQueue' | 'crons'>
 
 /** Queues the crons that are due in a minute. Safe to repeat, and in several processes at once: each is queued once. */
-export async function queueDueCrons(deps: Pick<Deps, 'db' | 'logger' | 'cronQueue'>, minute: Date): Promise<void> {
+export async function queueDueCrons(deps: Pick<EdgeDeps, 'db' | 'logger' | 'cronQueue'>, minute: Date): Promise<void> {
   await deps.cronQueue.enqueue(await findDueCrons(deps, minute))
 }
 

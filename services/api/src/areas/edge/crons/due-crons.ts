@@ -2,7 +2,7 @@ import { type CronSchedule, readCronSchedule } from '@platform/build-output/cron
 import { entriesMax } from '@platform/runtime/entries-max'
 import { and, eq } from 'drizzle-orm'
 import { LRUCache } from 'lru-cache'
-import type { Deps } from '../../../deps.ts'
+import type { EdgeDeps } from '../deps.ts'
 import { environments } from '../../tenancy/applications/table.ts'
 import { slotOf } from '../../deploy/deployments/crons.ts'
 import type { DueCron } from './queue.ts'
@@ -26,7 +26,7 @@ export const isEnvironmentOfCron = and(
 /**
  * The crons of all production environments that are due in a minute. Unreadable schedules are logged and do not hold up others.
  */
-export async function findDueCrons({ db, logger }: Pick<Deps, 'db' | 'logger'>, minute: Date): Promise<DueCron[]> {
+export async function findDueCrons({ db, logger }: Pick<EdgeDeps, 'db' | 'logger'>, minute: Date): Promise<DueCron[]> {
   const { id: cronId, path, schedule } = deploymentCrons
   const rows = await db
     .select({ cronId, path, schedule, environmentId: environments.id })

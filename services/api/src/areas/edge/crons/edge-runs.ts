@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { and, eq } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { EdgeDeps } from '../deps.ts'
 import { hostnames } from '../../tenancy/applications/hostnames-table.ts'
 import { environments } from '../../tenancy/applications/table.ts'
 import type { DeploymentServer } from '../delivery/deployment-server.ts'
@@ -20,7 +20,7 @@ const SECRET = 'CRON_SECRET'
 const STOPPED = 'The edge that made the request was stopped'
 const TOO_LONG = `The answer took longer than ${RUN_MS_MAX / 60_000} minutes`
 
-type RunnerDeps = Pick<Deps, 'db' | 'now' | 'logger' | 'sealer' | 'membership' | 'appsUrl'>
+type RunnerDeps = Pick<EdgeDeps, 'db' | 'now' | 'logger' | 'sealer' | 'membership' | 'appsUrl'>
 
 /** Makes cron requests on this edge. */
 export interface CronRunner {

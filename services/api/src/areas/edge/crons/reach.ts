@@ -1,7 +1,7 @@
 import { NotFound } from '@platform/errors/api-error'
 import { and, eq } from 'drizzle-orm'
 import type { Actor } from '../../../http/actor.ts'
-import type { Deps } from '../../../deps.ts'
+import type { EdgeDeps } from '../deps.ts'
 import { type Deployment, reachDeployment } from '../../deploy/deployments/reach.ts'
 import { deploymentCrons } from '../../deploy/deployments/table.ts'
 
@@ -13,7 +13,7 @@ export interface DeployedCron {
 
 /** The cron, if the actor reaches its deployment. Throws NotFound. */
 export async function reachCron(
-  call: { deps: Pick<Deps, 'db'>; actor: Actor },
+  call: { deps: Pick<EdgeDeps, 'db'>; actor: Actor },
   { id, cronId }: { id: string; cronId: string },
 ): Promise<DeployedCron> {
   const deployment = await reachDeployment(call, id)

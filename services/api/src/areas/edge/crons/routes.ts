@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { endpoint } from '../../../deps.ts'
+import { endpoint } from '../deps.ts'
 import { id, instant, pathId, shown } from '../../../http/fields.ts'
 import { keysetQuery, page } from '../../../http/pages.ts'
 import { reachDeployment } from '../../deploy/deployments/reach.ts'

@@ -1,7 +1,7 @@
 import { Conflict } from '@platform/errors/api-error'
 import { one } from '@platform/runtime/database'
 import { eq } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { EdgeDeps } from '../deps.ts'
 import type { DeployedCron } from './reach.ts'
 import { createManualRun } from './runs.ts'
 import { shownRun } from './shown-crons.ts'
@@ -15,7 +15,7 @@ const PATIENCE_MS = 25_000
  * it is then; it continues. Throws Conflict for a deployment that is not served.
  */
 export async function runCronNow(
-  deps: Pick<Deps, 'db' | 'now' | 'crons'>,
+  deps: Pick<EdgeDeps, 'db' | 'now' | 'crons'>,
   { cron, deployment: { status, retiredAt } }: DeployedCron,
 ): Promise<ReturnType<typeof shownRun>> {
   if (retiredAt !== null) throw new Conflict('The deployment was retired and answers no more')

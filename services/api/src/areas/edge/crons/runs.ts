@@ -2,7 +2,7 @@ import type { Db } from '@platform/runtime/database'
 import { discardBefore } from '@platform/runtime/discard-rows'
 import { newId } from '@platform/runtime/new-id'
 import { and, desc, eq, isNull, lt, lte, sql } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { EdgeDeps } from '../deps.ts'
 import { environments } from '../../tenancy/applications/table.ts'
 import { firstDayKept } from '../../observe/request-logs/days.ts'
 import { isEnvironmentOfCron } from './due-crons.ts'
@@ -21,7 +21,7 @@ const KEPT_MAX = 100
 
 export type CronRun = typeof cronRuns.$inferSelect
 type Writer = Pick<Db, 'select' | 'insert' | 'update' | 'delete'>
-type Clocked = Pick<Deps, 'db' | 'now'>
+type Clocked = Pick<EdgeDeps, 'db' | 'now'>
 
 const inMs = (time: Date, ms: number): Date => new Date(time.getTime() + ms)
 

@@ -1,6 +1,6 @@
 import { minuteOf } from '@platform/build-output/cron-schedule'
 import { and, asc, desc, eq, lt, sql } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { EdgeDeps } from '../deps.ts'
 import type { Deployment } from '../../deploy/deployments/reach.ts'
 import { asWholeSet, type KeysetPage } from '../../../http/pages.ts'
 import { scheduleOf } from './due-crons.ts'
@@ -30,7 +30,7 @@ interface ShownCron {
 
 /** All crons of a deployment, in the order of its output. */
 export async function listCrons(
-  { db, now }: Pick<Deps, 'db' | 'now'>,
+  { db, now }: Pick<EdgeDeps, 'db' | 'now'>,
   { id: deploymentId, environment, isCurrent }: Deployment,
 ): Promise<{ items: ShownCron[]; total: number }> {
   const isActive = environment === 'production' && isCurrent
@@ -60,7 +60,7 @@ export async function listCrons(
 
 /** A page of the runs of a cron, newest first (D30). */
 export async function cronRunsPage(
-  { db }: Pick<Deps, 'db'>,
+  { db }: Pick<EdgeDeps, 'db'>,
   cronId: string,
   { from, limit }: KeysetPage,
 ): Promise<{ items: ShownRun[]; total: number }> {

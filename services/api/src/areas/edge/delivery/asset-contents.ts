@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import type { Deps } from '../../../deps.ts'
+import type { EdgeDeps } from '../deps.ts'
 import { type ArtifactBlob, readInlineBlob } from '../../deploy/artifacts/artifact-blobs.ts'
 
 /** Memory for contents: 128 files of the largest kind, or most pages and scripts of hundreds of sites. */
@@ -18,7 +18,7 @@ export interface AssetContents {
 }
 
 /** Caches 256 MiB of contents; the least recently used are evicted. */
-export function openAssetContents(deps: Pick<Deps, 'db' | 'blobs'>): AssetContents {
+export function openAssetContents(deps: Pick<EdgeDeps, 'db' | 'blobs'>): AssetContents {
   const contents = new LRUCache<string, Buffer>({
     maxSize: BYTES_MAX,
     sizeCalculation: ({ length }) => length + BYTES_OF_ENTRY,

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import { BadGateway } from '@platform/errors/api-error'
 import { RefusedAddress, UnreachableOrigin } from '@platform/guarded-fetch/guarded-fetch'
 import type { Answer } from '@platform/build-output/router'
-import type { Deps } from '../../../deps.ts'
+import type { EdgeDeps } from '../deps.ts'
 import { isLoop, LOOP_TOKEN } from '../../../http/cdn-loop.ts'
 import { STICKY_PARAMETER } from '../sticky-sessions/sticky-endpoint.ts'
 import { mergeAnswerHeaders, pairsOf } from './answer-headers.ts'
@@ -34,7 +34,7 @@ async function* bodyOf(body: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
  * credentials or address. 508 if CDN-Loop shows a loop, 502 if the origin is refused or cannot be reached.
  */
 export async function deliverExternal(
-  { guardedFetch }: Pick<Deps, 'guardedFetch'>,
+  { guardedFetch }: Pick<EdgeDeps, 'guardedFetch'>,
   visit: Visit,
   answer: Extract<Answer, { kind: 'external' }>,
   statusPage: (status: number) => SitePage,

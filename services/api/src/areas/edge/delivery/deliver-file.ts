@@ -1,7 +1,7 @@
 import type { Answer } from '@platform/build-output/router'
 import { readRange } from '@platform/service/byte-range'
 import { evaluatePreconditions, isRangeCurrent } from '@platform/service/preconditions'
-import type { Deps } from '../../../deps.ts'
+import type { EdgeDeps } from '../deps.ts'
 import { type ArtifactBlobs, encodings } from '../../deploy/artifacts/artifact-blobs.ts'
 import { chooseEncoded } from '../../../http/accepted-encodings.ts'
 import { type AssetContents, KEPT_BYTES_MAX } from './asset-contents.ts'
@@ -14,7 +14,7 @@ const COMPRESSED_YET_MS = 60_000
 
 /** What is needed to read files. */
 export interface FileReader {
-  blobs: Deps['blobs']
+  blobs: EdgeDeps['blobs']
   findArtifact: (sha256: string) => Promise<ArtifactBlobs | undefined>
   contents: AssetContents
 }

@@ -3,7 +3,7 @@ import type { Answer, HeaderPairs } from '@platform/build-output/router'
 import { FAILURE_HEADER } from './edge-messages.ts'
 import { FunctionFailure, type Lease } from '@platform/function-runtime/function-runtime'
 import { bareEtag, namesEtag } from '@platform/service/entity-tag'
-import type { Deps } from '../../../deps.ts'
+import type { EdgeDeps } from '../deps.ts'
 import { header } from '../../../http/exchange.ts'
 import type { Functions } from '../functions/functions.ts'
 import { mergeAnswerHeaders } from './answer-headers.ts'
@@ -25,7 +25,7 @@ import { flatten, type Visit } from './visit.ts'
 
 /** What is needed to call Functions. */
 export interface FunctionCaller {
-  deps: Pick<Deps, 'functions' | 'logger' | 'clientAddress'>
+  deps: Pick<EdgeDeps, 'functions' | 'logger' | 'clientAddress'>
   pinned: PinnedSlots
   timings: FunctionTimings
   cache: ResponseCache

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { INPUT_BYTES_MAX } from '@platform/image-transformer/image-transformer'
 import { quotedEtag, namesEtag } from '@platform/service/entity-tag'
-import type { Deps } from '../../../deps.ts'
+import type { EdgeDeps } from '../deps.ts'
 import { isLoop } from '../../../http/cdn-loop.ts'
 import { sourceHeaders } from '../images/fetch-source.ts'
 import { ImageRefusal, tooLongSource } from '../images/image-refusal.ts'
@@ -19,7 +19,7 @@ const POLICY_DEFAULT = "script-src 'none'; frame-src 'none'; sandbox;"
 
 /** What is needed to generate images and read their sources. */
 export interface ImageDeliverer {
-  deps: Pick<Deps, 'images'>
+  deps: Pick<EdgeDeps, 'images'>
   reader: FileReader
   /** Answers an internal request like a visitor's, except that it is not logged. */
   answer: (site: DeployedSite, label: string, incoming: IncomingMessage, outgoing: ServerResponse) => void

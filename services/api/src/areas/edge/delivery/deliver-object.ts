@@ -2,7 +2,7 @@ import { ApiError, Forbidden, NotFound, PreconditionFailed } from '@platform/err
 import { type ByteRange, readRange } from '@platform/service/byte-range'
 import { quotedEtag } from '@platform/service/entity-tag'
 import { isRangeCurrent, evaluatePreconditions } from '@platform/service/preconditions'
-import type { Deps } from '../../../deps.ts'
+import type { EdgeDeps } from '../deps.ts'
 import type { RawExchange } from '../../../http/raw-listener.ts'
 import { header } from '../../../http/exchange.ts'
 import { sendContent } from '../../../http/send-content.ts'
@@ -67,7 +67,7 @@ function describe(
  * MethodNotAllowed, RangeNotSatisfiable, BadGateway.
  */
 export async function deliverObject(
-  { deps, incoming, outgoing }: RawExchange<Deps>,
+  { deps, incoming, outgoing }: RawExchange<EdgeDeps>,
   target: ObjectTarget,
   onFound: (delivered: Delivered) => void,
 ): Promise<void> {

@@ -5,7 +5,7 @@ import { fileNameOf, normalizePath } from '@platform/build-output/normalize-path
 import type { Answer } from '@platform/build-output/router'
 import { ApiError } from '@platform/errors/api-error'
 import { observeRequest } from '@platform/service/metrics'
-import type { Deps } from '../../../deps.ts'
+import type { EdgeDeps } from '../deps.ts'
 import { asApiError, requestIdOf } from '../../../http/exchange.ts'
 import { openArtifactFinder } from '../../deploy/artifacts/artifact-blobs.ts'
 import { openAssetContents } from './asset-contents.ts'
@@ -29,8 +29,8 @@ import { flatten, Visit } from './visit.ts'
 
 const OPERATION = 'deliverDeployment'
 
-type EdgeDeps = Pick<
-  Deps,
+type ServerDeps = Pick<
+  EdgeDeps,
   | 'functions'
   | 'functionTimings'
   | 'logger'
@@ -172,7 +172,7 @@ const statusPage = (status: number): SitePage => ({
  * Serves the hostnames of deployments. It adds only caching headers to a site's answers: no CORS, no security headers, no limits
  * (deployments.md Edge).
  */
-export function createDeploymentServer(deps: EdgeDeps, pinned: PinnedSlots): DeploymentServer {
+export function createDeploymentServer(deps: ServerDeps, pinned: PinnedSlots): DeploymentServer {
   const findDeployedSite = openDeployedSites(deps.db, deps.place.region)
   const caller: FunctionCaller = {
     deps,

@@ -7,7 +7,7 @@ import { observeRequest } from '@platform/service/metrics'
 import { readBody } from '@platform/service/read-body'
 import { textBody, unreadableRequest } from '@platform/service/unreadable-request'
 import type { z } from 'zod'
-import type { Deps } from '../../../deps.ts'
+import type { EdgeDeps } from '../deps.ts'
 import { header } from '../../../http/exchange.ts'
 import { sendChunk } from '../../../http/send-content.ts'
 import { functionIdOf } from '../../deploy/deployments/asset-id.ts'
@@ -43,7 +43,7 @@ const HEADER_BYTES_MAX = 65_536
 const OPERATION = 'relayToSlot'
 const CRON_OPERATION = 'runCronHere'
 
-type ListenerDeps = Pick<Deps, 'now' | 'logger' | 'functions' | 'functionTimings' | 'membership' | 'edgeSigner'>
+type ListenerDeps = Pick<EdgeDeps, 'now' | 'logger' | 'functions' | 'functionTimings' | 'membership' | 'edgeSigner'>
 
 interface Promised {
   lease: FunctionLease

@@ -1,4 +1,4 @@
-import type { Deps } from '../../../deps.ts'
+import type { EdgeDeps } from '../deps.ts'
 import type { RawExchange } from '../../../http/raw-listener.ts'
 import type { ServedBy } from '../../observe/request-logs/table.ts'
 import { hostOf } from './targets.ts'
@@ -19,7 +19,7 @@ export function observeDelivery({
   outgoing,
   path,
   url,
-}: RawExchange<Deps>): (delivered: Delivered) => void {
+}: RawExchange<EdgeDeps>): (delivered: Delivered) => void {
   const startedAt = new Date()
   const sentBefore = incoming.socket.bytesWritten
   const write = (delivered: Delivered) => {

@@ -3,7 +3,7 @@ import { Unavailable } from '@platform/errors/api-error'
 import { withDeadline } from '@platform/runtime/deadline'
 import { entriesMax } from '@platform/runtime/entries-max'
 import { LRUCache } from 'lru-cache'
-import type { Deps } from '../../../deps.ts'
+import type { EdgeDeps } from '../deps.ts'
 import { choosePinnedSlot, type OwnedPin, takePin } from '../sticky-sessions/pins.ts'
 import type { StickyPin } from '../sticky-sessions/sticky-token.ts'
 import { EdgeUnreachable, type OtherEdges } from './other-edges.ts'
@@ -53,7 +53,7 @@ export interface PinnedSlots {
   acquireOwn(fn: Fn, pin: StickyPin): Promise<FunctionLease | undefined>
 }
 
-type PinnedDeps = Pick<Deps, 'db' | 'now' | 'logger' | 'functions' | 'membership'>
+type PinnedDeps = Pick<EdgeDeps, 'db' | 'now' | 'logger' | 'functions' | 'membership'>
 
 /**
  * Each pin is a row and belongs to one edge. The owner reads the row once and caches the pin until its lease ends. Other edges

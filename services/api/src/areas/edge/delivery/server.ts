@@ -1,12 +1,12 @@
 import type { RequestListener } from 'node:http'
-import type { Deps } from '../../../deps.ts'
+import type { EdgeDeps } from '../deps.ts'
 import { type RawExchange, createRawListener } from '../../../http/raw-listener.ts'
 import { deliverObject } from './deliver-object.ts'
 import { observeDelivery } from './log-delivery.ts'
 import { nothingHere, sendPage } from './site-page.ts'
 import { readTarget } from './targets.ts'
 
-async function handle(exchange: RawExchange<Deps>): Promise<void> {
+async function handle(exchange: RawExchange<EdgeDeps>): Promise<void> {
   const target = readTarget(exchange.deps, exchange)
   switch (target.kind) {
     case 'object':
@@ -24,7 +24,7 @@ async function handle(exchange: RawExchange<Deps>): Promise<void> {
  * Serves uploads by hostname: the objects of buckets below OBJECTS_DOMAIN. It must not share an origin with the API. A request
  * that names no object gets a 404 page.
  */
-export function createDeliveryServer(deps: Deps): RequestListener {
+export function createDeliveryServer(deps: EdgeDeps): RequestListener {
   return createRawListener(deps, {
     name: 'edge',
     origins: 'any',

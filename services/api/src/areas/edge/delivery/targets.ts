@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { BadRequest } from '@platform/errors/api-error'
-import type { Deps } from '../../../deps.ts'
+import type { EdgeDeps } from '../deps.ts'
 import type { RawExchange } from '../../../http/raw-listener.ts'
 import { OBJECTS_PATH } from '../../storage/objects/access-url.ts'
 
@@ -37,7 +37,7 @@ function keyOfPath(path: string): string {
  * that it exists. Throws BadRequest if the path cannot be a key.
  */
 export function readTarget(
-  { objectsDomain, appsUrl }: Pick<Deps, 'objectsDomain' | 'appsUrl'>,
+  { objectsDomain, appsUrl }: Pick<EdgeDeps, 'objectsDomain' | 'appsUrl'>,
   { incoming, path, url }: Pick<RawExchange, 'incoming' | 'path' | 'url'>,
 ): Target {
   const query = new URLSearchParams(url.slice(path.length + 1))

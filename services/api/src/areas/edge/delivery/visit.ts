@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { HeaderPairs } from '@platform/build-output/router'
 import { newIdAt } from '@platform/runtime/new-id'
-import type { Deps } from '../../../deps.ts'
+import type { EdgeDeps } from '../deps.ts'
 import { sendChunk } from '../../../http/send-content.ts'
 import type { CacheStatus, ServedBy } from '../../observe/request-logs/table.ts'
 import { STICKY_PARAMETER } from '../sticky-sessions/sticky-endpoint.ts'
@@ -49,7 +49,7 @@ const withPolicy = (headers: FlatHeaders): FlatHeaders =>
     ? headers
     : [...headers, 'referrer-policy', REFERRER_POLICY]
 
-type VisitDeps = Pick<Deps, 'requestLog' | 'appsUrl' | 'place' | 'clientAddress'>
+type VisitDeps = Pick<EdgeDeps, 'requestLog' | 'appsUrl' | 'place' | 'clientAddress'>
 
 /** A request to a deployment's hostname, from its arrival to its line in the application's request log. */
 export class Visit {

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { one } from '@platform/runtime/database'
 import { and, asc, count, eq, gt, inArray, sum } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { EdgeDeps } from '../deps.ts'
 import { type CursorOf, readCursor, writeCursor } from '../../../http/pages.ts'
 import { deploymentFunctions } from '../../deploy/deployments/table.ts'
 import { functionSlots } from './table.ts'
@@ -25,7 +25,7 @@ const position = z.object({ path: z.string(), total: z.number() })
 
 /** A page of a deployment's Functions, by path. Only the first page counts them (D31). Throws BadRequest. */
 export async function deploymentFunctionsPage(
-  { db, sealer, now }: Pick<Deps, 'db' | 'sealer' | 'now'>,
+  { db, sealer, now }: Pick<EdgeDeps, 'db' | 'sealer' | 'now'>,
   deploymentId: string,
   { cursor, limit }: { cursor?: string | undefined; limit: number },
 ): Promise<{ items: ShownFunction[]; total: number; nextCursor: string | null }> {

@@ -1,7 +1,7 @@
 import type { FunctionUsage } from '@platform/function-runtime/function-runtime'
 import { monthOf } from '@platform/runtime/partitions'
 import { sql } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { EdgeDeps } from '../deps.ts'
 import { deploymentFunctions, deployments } from '../../deploy/deployments/table.ts'
 import { functionTime } from '../../tenancy/products/table.ts'
 import { functionSlots } from './table.ts'
@@ -17,7 +17,7 @@ const LOST_AFTER_MS = 60_000
  * processId: the edge's id, constant for its lifetime.
  */
 export async function recordFunctionUsage(
-  { db, now }: Pick<Deps, 'db' | 'now'>,
+  { db, now }: Pick<EdgeDeps, 'db' | 'now'>,
   processId: string,
   usage: readonly FunctionUsage[],
 ): Promise<void> {
@@ -46,7 +46,7 @@ export async function recordFunctionUsage(
 }
 
 /** Deletes the slots of killed edges. Safe to repeat. */
-export async function discardLostSlots({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
+export async function discardLostSlots({ db, now }: Pick<EdgeDeps, 'db' | 'now'>): Promise<void> {
   const before = new Date(now().getTime() - LOST_AFTER_MS)
   await db.execute(sql`delete from ${functionSlots} where (function_id, process_id) in (
     select function_id, process_id from ${functionSlots} where seen_at < ${before.toISOString()}::timestamptz

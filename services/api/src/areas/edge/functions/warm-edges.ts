@@ -7,6 +7,7 @@ import { environments } from '../../tenancy/applications/table.ts'
 import { deploymentFunctions } from '../../deploy/deployments/table.ts'
 import type { Membership } from '../../cluster/edges/membership.ts'
 import { edges } from '../../cluster/edges/table.ts'
+import type { EnvironmentChange, Trials } from '../../deploy/deployments/trials.ts'
 import { functionIdOf } from '../../deploy/deployments/asset-id.ts'
 import { type Functions } from './functions.ts'
 import { functionSlots } from './table.ts'
@@ -33,23 +34,6 @@ interface WarmAnswer {
   isReady: boolean
 }
 
-interface Change {
-  environmentId: string
-  deploymentId: string
-  /** Warm only if this sequence number is later than the current one's; for a deployment that may not become current. */
-  seq?: number
-}
-
-/** Starts the Functions of a deployment where they will be needed, before it becomes current. */
-export interface EdgeWarmer {
-  /**
-   * On each edge, starts those Functions of a deployment that have slots there in the current deployment of the environment, and
-   * waits for that, at most limitMs. Never throws: a cold Function starts with its first request. Returns how many edges were
-   * asked, and on how many all requested Functions run.
-   */
-  warm(change: Change, limitMs: number): Promise<{ asked: number; ready: number }>
-}
-
 interface Options {
   db: Db
   notifications: Notifications
@@ -58,7 +42,7 @@ interface Options {
   logger: Logger
 }
 
-async function requestsFor(db: Db, { environmentId, deploymentId, seq }: Change): Promise<WarmRequest[]> {
+async function requestsFor(db: Db, { environmentId, deploymentId, seq }: EnvironmentChange): Promise<WarmRequest[]> {
   const rows = await db.execute<{ edge_id: string; path: string }>(sql`
     select s.process_id as edge_id, after.path
     from ${environments} e
@@ -84,7 +68,7 @@ function fitting(paths: readonly string[]): string[] {
   return paths.slice(0, count)
 }
 
-export function openEdgeWarmer({ db, notifications, membership, functions, logger }: Options): EdgeWarmer {
+export function openEdgeWarmer({ db, notifications, membership, functions, logger }: Options): Pick<Trials, 'warm'> {
   const waiting = new Map<string, (isReady: boolean) => void>()
 
   async function startAll({ id, deploymentId, paths }: WarmRequest): Promise<void> {

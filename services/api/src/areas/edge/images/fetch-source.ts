@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { RefusedAddress, UnreachableOrigin } from '@platform/guarded-fetch/guarded-fetch'
 import { INPUT_BYTES_MAX } from '@platform/image-transformer/image-transformer'
-import type { Deps } from '../../../deps.ts'
+import type { EdgeDeps } from '../deps.ts'
 import { LOOP_TOKEN } from '../../../http/cdn-loop.ts'
 import { ImageRefusal, tooLongSource } from './image-refusal.ts'
 import { type ImagePolicy, type ImageSource, readImageSource, requireAllowed } from './image-request.ts'
@@ -29,7 +29,7 @@ const tooLarge = () => new ImageRefusal('image_too_large', tooLongSource)
 const failed = (text: string, cause?: unknown) => new ImageRefusal('image_source_failed', text, cause)
 
 async function askRemote(
-  { guardedFetch }: Pick<Deps, 'guardedFetch'>,
+  { guardedFetch }: Pick<EdgeDeps, 'guardedFetch'>,
   url: string,
   signal: AbortSignal,
 ): Promise<SourceAnswer> {
@@ -79,7 +79,7 @@ function redirected(location: string, from: URL, reader: SourceReader, { sources
  * Throws ImageRefusal.
  */
 export async function fetchSource(
-  deps: Pick<Deps, 'guardedFetch'>,
+  deps: Pick<EdgeDeps, 'guardedFetch'>,
   imageSource: ImageSource,
   reader: SourceReader,
   policy: ImagePolicy,

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { and, count, desc, eq, inArray, max, sql, sum } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { EdgeDeps } from '../deps.ts'
 import type { Deployment } from '../../deploy/deployments/reach.ts'
 import { deployments } from '../../deploy/deployments/table.ts'
 import { quotaOf } from '../../tenancy/products/quotas.ts'
@@ -35,7 +35,7 @@ const namesOf = (source: ImageSource): string[] =>
 
 /** The stored images of a deployment, or of one of its sources. */
 export async function inspectImageCache(
-  deps: Pick<Deps, 'db'>,
+  deps: Pick<EdgeDeps, 'db'>,
   { id, organizationId, status, retiredAt }: Deployment,
   source: ImageSource | undefined,
 ): Promise<ImageCache> {
@@ -81,7 +81,7 @@ export async function inspectImageCache(
  * generated right now are not stored. Edges are notified when it commits. Safe to repeat.
  */
 export async function purgeImageCache(
-  { db, now, images }: Pick<Deps, 'db' | 'now' | 'images'>,
+  { db, now, images }: Pick<EdgeDeps, 'db' | 'now' | 'images'>,
   { id: deploymentId }: Pick<Deployment, 'id'>,
   source: ImageSource | undefined,
 ): Promise<{ purged: true; tag: string }> {

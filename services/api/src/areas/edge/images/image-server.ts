@@ -9,7 +9,7 @@ import { contentTypeOfKind, sniffImage } from '@platform/image-transformer/sniff
 import { entriesMax } from '@platform/runtime/entries-max'
 import type { Notifications } from '@platform/runtime/notifications'
 import { LRUCache } from 'lru-cache'
-import type { Deps } from '../../../deps.ts'
+import type { EdgeDeps } from '../deps.ts'
 import { type Epoch, openImageEpochs } from './epochs.ts'
 import { fetchSource, type FetchedSource } from './fetch-source.ts'
 import { ImageRefusal, tooLongSource } from './image-refusal.ts'
@@ -53,7 +53,7 @@ interface Kept {
   touchedAt: number
 }
 
-type ServerDeps = Pick<Deps, 'db' | 'now' | 'blobs' | 'logger' | 'guardedFetch'> & {
+type ServerDeps = Pick<EdgeDeps, 'db' | 'now' | 'blobs' | 'logger' | 'guardedFetch'> & {
   notifications: Notifications
   transformer: ImageTransformer
 }

@@ -1,6 +1,6 @@
 import { inBatch } from '@platform/runtime/discard-rows'
 import { and, eq, gt, inArray, isNotNull, lt, min, notExists, sql } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { EdgeDeps } from '../deps.ts'
 import { deployments } from '../../deploy/deployments/table.ts'
 import { quotas } from '../../tenancy/products/registry.ts'
 import { quotaOverrides } from '../../tenancy/products/table.ts'
@@ -11,10 +11,10 @@ const AT_ONCE = 1_000
 /** By then any image begun before a purge has ended. */
 const PURGED_MS = 86_400_000
 
-type KeepDeps = Pick<Deps, 'db' | 'now' | 'blobs' | 'logger'>
+type KeepDeps = Pick<EdgeDeps, 'db' | 'now' | 'blobs' | 'logger'>
 
 /** Repeats a batch until one is not full, or another process is cleaning up. */
-async function inBatches({ db }: KeepDeps, batch: (tx: Deps['db']) => Promise<number>): Promise<void> {
+async function inBatches({ db }: KeepDeps, batch: (tx: EdgeDeps['db']) => Promise<number>): Promise<void> {
   while (((await inBatch(db, batch)) ?? 0) >= AT_ONCE);
 }
 

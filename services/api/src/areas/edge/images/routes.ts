@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { BadRequest } from '@platform/errors/api-error'
-import { endpoint } from '../../../deps.ts'
+import { endpoint } from '../deps.ts'
 import { instant, pathId, shown, text } from '../../../http/fields.ts'
 import { reachDeployment } from '../../deploy/deployments/reach.ts'
 import { inspectImageCache, purgeImageCache } from './image-cache.ts'

@@ -1,7 +1,7 @@
 import { isForeignKeyViolation } from '@platform/runtime/database'
 import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { and, asc, eq, inArray, lt, sql } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { EdgeDeps } from '../deps.ts'
 import { quotaOf } from '../../tenancy/products/quotas.ts'
 import { activateBlobs } from '../../storage/objects/activate-blobs.ts'
 import { receiveBlobs } from '../../storage/objects/receive-body.ts'
@@ -16,7 +16,7 @@ const USED_MS = 3_600_000
 const KEPT_SHARE = 0.95
 const EVICTED_AT_ONCE = 200
 
-type VariantDeps = Pick<Deps, 'db' | 'now' | 'blobs' | 'logger'>
+type VariantDeps = Pick<EdgeDeps, 'db' | 'now' | 'blobs' | 'logger'>
 
 /** A stored variant and where its bytes are. */
 export interface StoredVariant {
@@ -50,7 +50,7 @@ const variantByKey = lazyPrepared((db) =>
 
 /** Finds a variant, whichever process generated it. */
 export async function findVariant(
-  { db }: Pick<Deps, 'db'>,
+  { db }: Pick<EdgeDeps, 'db'>,
   deploymentId: string,
   key: Buffer,
 ): Promise<StoredVariant | undefined> {
@@ -60,7 +60,7 @@ export async function findVariant(
 
 /** Marks a variant as used, at most once an hour. */
 export async function touchVariant(
-  { db, now }: Pick<Deps, 'db' | 'now'>,
+  { db, now }: Pick<EdgeDeps, 'db' | 'now'>,
   deploymentId: string,
   key: Buffer,
 ): Promise<void> {

@@ -1,6 +1,6 @@
 import { inBatch } from '@platform/runtime/discard-rows'
 import { inArray, isNotNull, sql } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { EdgeDeps } from '../deps.ts'
 import { deployments } from '../../deploy/deployments/table.ts'
 import { isrData, isrTags, isrTotals } from './table.ts'
 
@@ -10,7 +10,7 @@ const AT_ONCE = 1_000
  * Removes the framework data and tags of retired deployments. Other deployments' tags stay however old they are: the pages of a
  * build are older. Safe to repeat, and in several processes at once.
  */
-export async function discardData({ db }: Pick<Deps, 'db'>): Promise<void> {
+export async function discardData({ db }: Pick<EdgeDeps, 'db'>): Promise<void> {
   const retired = db.select({ id: deployments.id }).from(deployments).where(isNotNull(deployments.retiredAt))
   for (const table of [isrData, isrTags, isrTotals]) {
     let count: number | undefined

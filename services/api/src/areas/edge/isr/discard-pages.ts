@@ -1,13 +1,13 @@
 import { inBatch } from '@platform/runtime/discard-rows'
 import { inArray, isNotNull, lt, sql } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { EdgeDeps } from '../deps.ts'
 import { deployments } from '../../deploy/deployments/table.ts'
 import { isrClaims, isrPages } from './table.ts'
 
 const AT_ONCE = 1_000
 
 /** Removes the pages of retired deployments, and expired claims. Safe to repeat, and in several processes at once. */
-export async function discardPages({ db }: Pick<Deps, 'db'>): Promise<void> {
+export async function discardPages({ db }: Pick<EdgeDeps, 'db'>): Promise<void> {
   const retired = db.select({ id: deployments.id }).from(deployments).where(isNotNull(deployments.retiredAt))
   let count: number | undefined
   do {

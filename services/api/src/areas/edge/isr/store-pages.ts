@@ -1,7 +1,7 @@
 import { type Db, isForeignKeyViolation } from '@platform/runtime/database'
 import { newId } from '@platform/runtime/new-id'
 import { and, asc, eq, inArray, sql } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { EdgeDeps } from '../deps.ts'
 import { activateBlobs } from '../../storage/objects/activate-blobs.ts'
 import { type NewBlob, receiveBlobs } from '../../storage/objects/receive-body.ts'
 import type { NewPage } from './pages.ts'
@@ -24,7 +24,7 @@ interface NewPages {
   self: string
 }
 
-type StoreDeps = Pick<Deps, 'db' | 'now' | 'blobs' | 'logger'>
+type StoreDeps = Pick<EdgeDeps, 'db' | 'now' | 'blobs' | 'logger'>
 
 async function* once(content: Buffer): AsyncGenerator<Buffer> {
   yield content

@@ -1,6 +1,6 @@
 import { Conflict } from '@platform/errors/api-error'
 import { and, eq, inArray, isNull, sql } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { EdgeDeps } from '../deps.ts'
 import { siteUrlOf } from '../../tenancy/applications/hostname-url.ts'
 import type { Deployment } from '../../deploy/deployments/reach.ts'
 import { type DeploymentStatus, deployments } from '../../deploy/deployments/table.ts'
@@ -27,7 +27,7 @@ interface NewStickyUrl {
  * deployment: as read without a lock. If it is already kept long enough, nothing is written: retirement skips a deployment until
  * its `pinned_until` has passed, and nothing lowers that.
  */
-async function keepUntil(db: Deps['db'], deployment: Deployment, until: Date): Promise<void> {
+async function keepUntil(db: EdgeDeps['db'], deployment: Deployment, until: Date): Promise<void> {
   const { id, status, retiredAt, pinnedUntil } = deployment
   if (running.includes(status) && retiredAt === null && pinnedUntil !== null && pinnedUntil >= until) return
   const pin = new Date(until.getTime() + PIN_MARGIN_MS).toISOString()
@@ -48,7 +48,7 @@ async function keepUntil(db: Deps['db'], deployment: Deployment, until: Date): P
  * failed. A §4 Sticky sessions, D83, D87.
  */
 export async function createStickyUrl(
-  deps: Pick<Deps, 'db' | 'now' | 'appsUrl' | 'stickyTokens'>,
+  deps: Pick<EdgeDeps, 'db' | 'now' | 'appsUrl' | 'stickyTokens'>,
   deployment: Deployment,
   { key, endpoint: { path, query }, method, expiresInSeconds }: NewStickyUrl,
 ): Promise<{ url: string; expiresAt: Date }> {

@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { endpoint } from '../../../deps.ts'
+import { endpoint } from '../deps.ts'
 import { instant, shown } from '../../../http/fields.ts'
 import { reachDeployment } from '../../deploy/deployments/reach.ts'
 import { createStickyUrl } from './create-sticky-url.ts'
