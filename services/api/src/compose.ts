@@ -18,6 +18,7 @@ import { openStorage } from './areas/storage/area.ts'
 import { openDeploy } from './areas/deploy/area.ts'
 import { openObserve } from './areas/observe/area.ts'
 import { openEdge } from './areas/edge/area.ts'
+import { openOverview } from './areas/overview/area.ts'
 import type { Trials } from './areas/deploy/deployments/trials.ts'
 import type { Core } from './core.ts'
 import type { Deps } from './deps.ts'
@@ -108,6 +109,14 @@ export async function compose(config: Config, { heartbeatMs, ...overrides }: Ove
   const edge = use(openEdge(core, config, { ...below, imageTransformer }))
   /** Made for the first who asks, and kept: answers that are not compressed read it each time. */
   let document: Buffer | undefined
+  const overview = use(
+    openOverview(core, config, {
+      ...storage.ports,
+      document: encodedContent(
+        async () => (document ??= Buffer.from(JSON.stringify(createDocument(endpoints, publicUrl, idpUrl)))),
+      ),
+    }),
+  )
   const closing = stack.move()
   return {
     deps: {
@@ -122,12 +131,7 @@ export async function compose(config: Config, { heartbeatMs, ...overrides }: Ove
       ...observe.deps,
       ...edge.deps,
       edgeWarmer: edge.ports.trials,
-      consoleUrl: config.CONSOLE_URL,
-      document: encodedContent(
-        async () => (document ??= Buffer.from(JSON.stringify(createDocument(endpoints, publicUrl, idpUrl)))),
-      ),
-      docsClientId: config.DOCS_CLIENT_ID,
-      clientsFolder: config.CLIENTS_FOLDER,
+      ...overview.deps,
     },
     isReady: resources.isReady,
     checks: {

@@ -7,9 +7,8 @@ import type { StorageDeps } from './areas/storage/deps.ts'
 import type { DeployDeps } from './areas/deploy/deps.ts'
 import type { ObserveDeps, ObservePorts } from './areas/observe/deps.ts'
 import type { EdgeDeps } from './areas/edge/deps.ts'
-import { endpointsOf } from './http/endpoints-of.ts'
+import type { OverviewDeps } from './areas/overview/deps.ts'
 import type { Trials } from './areas/deploy/deployments/trials.ts'
-import type { EncodedContent } from './http/encoded-content.ts'
 
 /**
  * What requests may use. Only compose.ts builds it; a function asks for the members it needs. A port is declared by the feature
@@ -26,17 +25,8 @@ export interface Deps
     DeployDeps,
     ObserveDeps,
     ObservePorts,
-    EdgeDeps {
+    EdgeDeps,
+    OverviewDeps {
   /** Starts Functions on the edges where they will be needed. */
   edgeWarmer: Trials
-  /** The OpenAPI document, as JSON. */
-  document: EncodedContent
-  /** The OAuth client for signing in at /docs; undefined: people paste a token. */
-  docsClientId: string | undefined
-  /** The folder of the clients that can be downloaded; undefined: none can. */
-  clientsFolder: string | undefined
-  /** The origin of the web console; undefined: there is none. */
-  consoleUrl: string | undefined
 }
-
-export const { endpoint, openEndpoint } = endpointsOf<Deps>()

@@ -1,4 +1,4 @@
 import type { Command } from '@platform/service/cli'
-import type { Deps } from '../../deps.ts'
+import type { OverviewDeps } from './deps.ts'
 
-export const overviewCommands: readonly Command<Deps>[] = []
+export const overviewCommands: readonly Command<OverviewDeps>[] = []

@@ -1,4 +1,4 @@
-import type { Deps } from '../../../deps.ts'
+import type { OverviewDeps } from '../deps.ts'
 import { objectsSourceOf } from '../../storage/objects/access-url.ts'
 
 /**
@@ -6,7 +6,7 @@ import { objectsSourceOf } from '../../storage/objects/access-url.ts'
  * uploads as well, and sign-in; objects are read from where the edge serves them. Markup from text, and scripts by any address but
  * that of the console's worker, are refused by Trusted Types.
  */
-export function consolePolicy(deps: Pick<Deps, 'publicUrl' | 'idpUrl' | 'objectsDomain'>): string {
+export function consolePolicy(deps: Pick<OverviewDeps, 'publicUrl' | 'idpUrl' | 'objectsDomain'>): string {
   const objects = objectsSourceOf(deps)
   return [
     "default-src 'none'",

@@ -2,7 +2,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { join } from 'node:path'
 import { bareEtag, etagOf, namesEtag } from '@platform/service/entity-tag'
 import { readTrace } from '@platform/service/trace'
-import type { Deps } from '../../../deps.ts'
+import type { OverviewDeps } from '../deps.ts'
 import { chooseEncoded } from '../../../http/accepted-encodings.ts'
 import { dismiss } from '../../../http/dismiss.ts'
 import { addressOf, type Arrival, header, record, requestIdOf } from '../../../http/exchange.ts'
@@ -99,7 +99,7 @@ function withEtag(incoming: IncomingMessage, answer: Answer): Answer {
  * the page itself on every other path, since its script decides what an address shows. 503 while nothing is built. Paths are never
  * decoded, so none leads out of the folder.
  */
-export function createConsoleServer(deps: Deps, { folder, clientId }: ConsoleSite): RequestListener {
+export function createConsoleServer(deps: OverviewDeps, { folder, clientId }: ConsoleSite): RequestListener {
   const common = {
     'content-security-policy': consolePolicy(deps),
     'cross-origin-opener-policy': 'same-origin',

@@ -1,7 +1,7 @@
 import { and, asc, desc, eq, gte, inArray, lt, sql } from 'drizzle-orm'
 import { alias } from 'drizzle-orm/pg-core'
 import { z } from 'zod'
-import type { Deps } from '../../../deps.ts'
+import type { OverviewDeps } from '../deps.ts'
 import { type CursorOf, readCursor, writeCursor } from '../../../http/pages.ts'
 import { hostnames } from '../../tenancy/applications/hostnames-table.ts'
 import { siteUrlOf } from '../../tenancy/applications/hostname-url.ts'
@@ -45,7 +45,7 @@ const position = z.object({ id: z.string() })
 const current = alias(deployments, 'current')
 
 /** Applications with what they serve, newest first: each join takes one row by its index. */
-function applicationsWithState({ db }: Pick<Deps, 'db'>, organizationId: string, beforeId: string | undefined) {
+function applicationsWithState({ db }: Pick<OverviewDeps, 'db'>, organizationId: string, beforeId: string | undefined) {
   const state = { deploymentId: deployments.id, status: deployments.status, createdAt: deployments.createdAt }
   const last = db
     .select({ ...state, environmentId: deployments.environmentId })
@@ -93,7 +93,7 @@ function applicationsWithState({ db }: Pick<Deps, 'db'>, organizationId: string,
 
 /** The hours of each application that had requests, from the sums by status. */
 async function hoursOf(
-  { db }: Pick<Deps, 'db'>,
+  { db }: Pick<OverviewDeps, 'db'>,
   applicationIds: readonly string[],
   from: Date,
 ): Promise<Map<string, Hour[]>> {
@@ -124,7 +124,7 @@ async function hoursOf(
  * the present one included. Two statements, whatever the number of applications. Throws BadRequest for another list's cursor.
  */
 export async function getOverview(
-  deps: Pick<Deps, 'db' | 'now' | 'sealer' | 'appsUrl'>,
+  deps: Pick<OverviewDeps, 'db' | 'now' | 'sealer' | 'appsUrl'>,
   organization: Organization,
   { cursor, limit }: { cursor?: string | undefined; limit: number },
 ): Promise<{ items: ApplicationOverview[]; total: number; nextCursor: string | null }> {

@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { endpoint } from '../../../deps.ts'
+import { endpoint } from '../deps.ts'
 import { id, instant, pathId, shown } from '../../../http/fields.ts'
 import { cursorPage, cursorQuery } from '../../../http/pages.ts'
 import { deploymentStatuses } from '../../deploy/deployments/table.ts'

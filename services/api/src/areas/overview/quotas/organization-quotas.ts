@@ -1,7 +1,7 @@
 import { one } from '@platform/runtime/database'
 import { monthOf } from '@platform/runtime/partitions'
 import { and, count, eq, inArray } from 'drizzle-orm'
-import type { Deps } from '../../../deps.ts'
+import type { OverviewDeps } from '../deps.ts'
 import { spendingOf } from '../../deploy/deployments/billing.ts'
 import { dayAfter, deploymentsToday } from '../../deploy/deployments/deployments.ts'
 import { deployments } from '../../deploy/deployments/table.ts'
@@ -27,7 +27,7 @@ interface OrganizationQuotas {
 }
 
 /** Deployments that a worker holds. */
-async function buildsUnderWay({ db }: Pick<Deps, 'db'>, organizationId: string): Promise<number> {
+async function buildsUnderWay({ db }: Pick<OverviewDeps, 'db'>, organizationId: string): Promise<number> {
   const underWay = inArray(deployments.status, ['STARTING', 'BUILDING', 'PROVISIONING'])
   const rows = await db
     .select({ builds: count() })
@@ -37,14 +37,14 @@ async function buildsUnderWay({ db }: Pick<Deps, 'db'>, organizationId: string):
 }
 
 /** Size of all deployments' images. */
-async function imageBytes({ db }: Pick<Deps, 'db'>, organizationId: string): Promise<number> {
+async function imageBytes({ db }: Pick<OverviewDeps, 'db'>, organizationId: string): Promise<number> {
   const [row] = await db.select().from(imageTotals).where(eq(imageTotals.organizationId, organizationId))
   return row?.bytes ?? 0
 }
 
 /** An organization's quotas, its usage, and its charges (wire.md Extensions, D77). */
 export async function listQuotas(
-  deps: Pick<Deps, 'db' | 'now'>,
+  deps: Pick<OverviewDeps, 'db' | 'now'>,
   { id, applicationCount }: Organization,
 ): Promise<OrganizationQuotas> {
   const [limits, spending, today, builds, images, stored] = await Promise.all([

@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { endpoint } from '../../../deps.ts'
+import { endpoint } from '../deps.ts'
 import { instant, pathId } from '../../../http/fields.ts'
 import { page } from '../../../http/pages.ts'
 import { reachOrganization } from '../../tenancy/organizations/reach.ts'

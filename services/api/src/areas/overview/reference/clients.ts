@@ -5,7 +5,7 @@ import { Readable } from 'node:stream'
 import { z } from '@hono/zod-openapi'
 import { ApiError, NotFound } from '@platform/errors/api-error'
 import { namesEtag, quotedEtag } from '@platform/service/entity-tag'
-import { type Deps, openEndpoint } from '../../../deps.ts'
+import { type OverviewDeps, openEndpoint } from '../deps.ts'
 import { type Exchange, header, type Reply, throttleAddress } from '../../../http/exchange.ts'
 import { ifMissing, openFile } from '../../../http/open-file.ts'
 
@@ -38,7 +38,7 @@ async function missing(publicUrl: string, folder: string, file: string): Promise
   return new ApiError(404, `File not found; the current one is ${publicUrl}/docs/clients/${current}`)
 }
 
-async function sendClientFile(exchange: Exchange<Deps>): Promise<Reply> {
+async function sendClientFile(exchange: Exchange<OverviewDeps>): Promise<Reply> {
   await throttleAddress(exchange)
   const { incoming, deps } = exchange
   const file = exchange.c.req.param('file') ?? ''

@@ -1,7 +1,7 @@
 import { html } from 'hono/html'
-import type { Deps } from '../../../deps.ts'
+import type { OverviewDeps } from '../deps.ts'
 
-type FirstPageDeps = Pick<Deps, 'publicUrl' | 'docsClientId' | 'clientsFolder'>
+type FirstPageDeps = Pick<OverviewDeps, 'publicUrl' | 'docsClientId' | 'clientsFolder'>
 
 /** The first page's request in a language, as a reader copies it. `token` and `$TOKEN` stand for an access token. */
 const samples = (publicUrl: string) => [

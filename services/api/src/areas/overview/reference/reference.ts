@@ -5,13 +5,13 @@ import { NotFound } from '@platform/errors/api-error'
 import { markSvg } from '@platform/look/mark'
 import { platformName } from '@platform/look/name'
 import { html, raw } from 'hono/html'
-import type { Deps } from '../../../deps.ts'
-import { openEndpoint } from '../../../deps.ts'
+import type { OverviewDeps } from '../deps.ts'
+import { openEndpoint } from '../deps.ts'
 import { throttleAddress, type Exchange, header, type Reply } from '../../../http/exchange.ts'
 import { renderFirstPage } from './first-page.ts'
 import { referenceAssets } from './reference-assets.ts'
 
-type PageDeps = Pick<Deps, 'publicUrl' | 'idpUrl' | 'consoleUrl' | 'docsClientId' | 'clientsFolder'>
+type PageDeps = Pick<OverviewDeps, 'publicUrl' | 'idpUrl' | 'consoleUrl' | 'docsClientId' | 'clientsFolder'>
 
 /**
  * The reference page. It loads everything from this origin, and its policy enforces that. Style elements and the style sheet
@@ -67,7 +67,7 @@ async function describePage(deps: PageDeps): Promise<{ page: string; policy: str
   return { page: page.toString(), policy }
 }
 
-async function sendAsset(exchange: Exchange<Deps>): Promise<Reply> {
+async function sendAsset(exchange: Exchange<OverviewDeps>): Promise<Reply> {
   await throttleAddress(exchange)
   const name = exchange.c.req.param('file')
   const { fonts, ...files } = await referenceAssets()
