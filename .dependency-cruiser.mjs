@@ -105,11 +105,30 @@ export default {
       },
     },
     {
-      name: 'http-knows-area',
+      name: 'area-is-known-below-it',
+      comment: 'What every area stands on, and what starts them all, names none.',
       severity: 'error',
-      from: { path: '^services/api/src/http/' },
+      from: { path: '^services/api/src/((http|roles)/|(core|area)\\.ts$)' },
       to: { path: areas },
     },
+    {
+      name: 'area-is-opened-twice',
+      comment: 'compose.ts opens each area once.',
+      severity: 'error',
+      from: { pathNot: '^services/api/src/compose\\.ts$' },
+      to: { path: `${areas}[^/]+/area\\.ts$` },
+    },
+    ...[
+      ['endpoints', 'endpoints'],
+      ['tables', 'schema'],
+      ['commands', 'commands'],
+    ].map(([list, all]) => ({
+      name: `list-of-${list}-is-imported`,
+      comment: 'By the list of all areas, and by what opens its own.',
+      severity: 'error',
+      from: { pathNot: `^services/api/src/${all}\\.ts$|${areas}[^/]+/area\\.ts$` },
+      to: { path: `${areas}[^/]+/${list}\\.ts$` },
+    })),
     {
       name: 'feature-knows-driver',
       comment: 'Which driver stands behind an interface is chosen where the area is opened.',
@@ -143,13 +162,6 @@ export default {
       severity: 'error',
       from: { path: protocol },
       to: { path: '^services/idp/src/features/', pathNot: [rules, protocol] },
-    },
-    {
-      name: 'list-of-area-is-imported',
-      comment: 'By the list of nine areas, and by what opens the area.',
-      severity: 'error',
-      from: { pathNot: [`${areas}[^/]+/area\\.ts$`, '^services/api/src/(endpoints|schema|commands|compose)\\.ts$'] },
-      to: { path: `${areas}[^/]+/(endpoints|tables|commands)\\.ts$` },
     },
     {
       name: 'routes-are-imported',

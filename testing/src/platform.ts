@@ -10,17 +10,14 @@ import { freePort } from '@platform/testkit/free-port'
 import { newObjectsUrl } from '@platform/testkit/objects'
 import request from 'supertest'
 // The services are named by path: their own tests use this package, so by name the workspace would have a cycle.
-import { compose as composeApi, prepareDatabase as prepareApiDatabase } from '../../services/api/src/compose.ts'
+import { prepareDatabase as prepareApiDatabase } from '../../services/api/src/compose.ts'
 import { loadConfig as loadApiConfig } from '../../services/api/src/config.ts'
-import { startApi } from '../../services/api/src/roles/api.ts'
-import { startConsole } from '../../services/api/src/roles/console.ts'
-import { startEdge } from '../../services/api/src/roles/edge.ts'
-import { retentionOf, startWorker } from '../../services/api/src/roles/worker.ts'
 import { compose as composeIdp, prepareDatabase as prepareIdpDatabase } from '../../services/idp/src/compose.ts'
 import { loadConfig as loadIdpConfig } from '../../services/idp/src/config.ts'
 import { createUser } from '../../services/idp/src/features/accounts/accounts.ts'
 import { createClient } from '../../services/idp/src/features/clients/clients.ts'
 import { startIdp } from '../../services/idp/src/roles/idp.ts'
+import { type ApiDeps, type ApiOverrides, composeApi, startApi, startConsole, startEdge, startWorker } from './api.ts'
 import { createCheapHashing } from './cheap-hashing.ts'
 import { signIn } from './oauth-flow.ts'
 import { createServiceDatabase } from './service-databases.ts'
@@ -52,10 +49,9 @@ interface Answer {
   text: string
 }
 
-type GuardedFetch = NonNullable<NonNullable<Parameters<typeof composeApi>[1]>['guardedFetch']>
-type TransformerOptions = NonNullable<NonNullable<Parameters<typeof composeApi>[1]>['imageTransformer']>
-type AiTimings = NonNullable<NonNullable<Parameters<typeof composeApi>[1]>['aiTimings']>
-type ApiDeps = Awaited<ReturnType<typeof composeApi>>['deps']
+type GuardedFetch = NonNullable<ApiOverrides['guardedFetch']>
+type TransformerOptions = NonNullable<ApiOverrides['imageTransformer']>
+type AiTimings = NonNullable<ApiOverrides['aiTimings']>
 type IdpDeps = Awaited<ReturnType<typeof composeIdp>>['deps']
 
 /** Somebody with an account, who signs in through the real pages. */
@@ -247,7 +243,7 @@ export async function startPlatform(
     return edge
   }
 
-  const worker = options.hasWorker === true ? startWorker(api.deps, 3_600_000, retentionOf(apiConfig)) : undefined
+  const worker = options.hasWorker === true ? startWorker(api.deps, 3_600_000) : undefined
   const apiServer = await startApi(api.deps, { host: 'localhost', port: apiPort, s3Port: 0 })
   const consoleServer =
     consoleFolder === undefined

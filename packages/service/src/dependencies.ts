@@ -58,10 +58,11 @@ export function watchDependencies(checks: Checks, logger: Logger): () => void {
 }
 
 /** Watches the dependencies of a composed service until it is closed. */
-export function watchUntilClosed<Composed extends { deps: { logger: Logger }; checks: Checks; close(): Promise<void> }>(
+export function watchUntilClosed<Composed extends { checks: Checks; close(): Promise<void> }>(
   composed: Composed,
+  logger: Logger,
 ): Composed {
-  const stopWatching = watchDependencies(composed.checks, composed.deps.logger)
+  const stopWatching = watchDependencies(composed.checks, logger)
   return {
     ...composed,
     async close() {

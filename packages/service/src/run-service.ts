@@ -65,7 +65,7 @@ export function superviseParts(
   }
 }
 
-async function start<Config extends ServiceConfig, Deps extends { logger: Logger }>(
+async function start<Config extends ServiceConfig, Deps>(
   { name, loadConfig, prepareDatabase, compose, roles }: Service<Config, Deps>,
   { words: [role = 'all'], env }: Call,
 ): Promise<void> {
@@ -102,7 +102,7 @@ async function start<Config extends ServiceConfig, Deps extends { logger: Logger
  * Returns the exit code: 0 once it has started; 1 if it cannot, and then it says why in a sentence on stderr and may keep
  * handles open.
  */
-export async function runService<Config extends ServiceConfig, Deps extends { logger: Logger }>(
+export async function runService<Config extends ServiceConfig, Deps>(
   service: Service<Config, Deps>,
   call: Call,
 ): Promise<number> {

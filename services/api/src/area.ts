@@ -3,6 +3,7 @@ import type { Checks } from '@platform/service/dependencies'
 import type { Listening, Refusal } from '@platform/service/http-server'
 import type { Part } from '@platform/service/run-service'
 import type { Core } from './core.ts'
+import { bindEndpoint, type BoundEndpoint } from './http/app.ts'
 import type { Endpoint } from './http/endpoint.ts'
 
 /** A job of the worker. Safe to repeat, and to run in two processes at once. */
@@ -23,7 +24,7 @@ interface Sealed<Deps extends Core> {
 }
 
 /** Where a process listens. Ports: 0 for any. */
-interface Address {
+export interface Address {
   host: string
   port: number
 }
@@ -36,7 +37,7 @@ export interface EdgeAddress extends Address {
 }
 
 /** What answers requests that are no operations, where it is asked. */
-type Listener =
+export type Listener =
   /** Below a prefix of the API's paths. */
   | { on: 'api'; prefix: string; listener: RequestListener }
   /** On hosts of its own at the API's port: a proxy sends them there. */
@@ -77,4 +78,45 @@ export interface Opened<Deps extends Core, Ports = object> {
   /** Says in the log what this machine can do for tenants' code. */
   report?: () => Promise<void>
   close?: () => Promise<void>
+}
+
+/** What the roles see of an open area: everything is bound to its deps, which nobody else sees. */
+export interface Area extends Pick<Opened<Core>, 'listeners' | 'workers' | 'streams' | 'checks' | 'reload' | 'report'> {
+  endpoints: readonly BoundEndpoint[]
+  jobs: readonly { name: string; everyMs: number | undefined; run: () => Promise<void> }[]
+  sealed: readonly { name: string; reseal: () => Promise<number> }[]
+}
+
+/** What roles are started with. */
+export interface Running {
+  core: Core
+  /** Lowest first. */
+  areas: readonly Area[]
+}
+
+export const listenersOn = <On extends Listener['on']>({ areas }: Running, on: On) =>
+  areas
+    .flatMap(({ listeners = [] }) => listeners)
+    .filter((listener): listener is Extract<Listener, { on: On }> => listener.on === on)
+
+/** Where one area listens alone. Throws if none does. */
+export function listenerOn<On extends Listener['on']>(running: Running, on: On): Extract<Listener, { on: On }> {
+  const [listener] = listenersOn(running, on)
+  if (!listener) throw new Error(`No area listens on ${on}`)
+  return listener
+}
+
+export function bindArea<Deps extends Core>({
+  deps,
+  endpoints,
+  jobs = [],
+  sealed = [],
+  ...others
+}: Opened<Deps>): Area {
+  return {
+    ...others,
+    endpoints: endpoints.map((endpoint) => bindEndpoint(deps, endpoint)),
+    jobs: jobs.map(({ name, everyMs, run }) => ({ name, everyMs, run: () => run(deps) })),
+    sealed: sealed.map(({ name, reseal }) => ({ name, reseal: () => reseal(deps) })),
+  }
 }

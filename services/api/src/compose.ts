@@ -3,28 +3,29 @@ import { discoverIssuer, ownKeys } from '@platform/auth/issuer-keys'
 import { openKeySet } from '@platform/auth/key-set'
 import { createTokenVerifier } from '@platform/auth/token-verifier'
 import { type GuardedFetch, openGuardedFetch } from '@platform/guarded-fetch/guarded-fetch'
-import { type TransformerOptions } from '@platform/image-transformer/image-transformer'
+import type { TransformerOptions } from '@platform/image-transformer/image-transformer'
+import { createSigner } from '@platform/runtime/seal'
+import { discardAuditEvents } from '@platform/service/audit'
 import { createDatabasePreparation, type PrepareDatabase } from '@platform/service/prepare-database'
-import type { Checks } from '@platform/service/dependencies'
 import { createRequestRecord } from '@platform/service/request-record'
 import { openResources, type ResourceOverrides } from '@platform/service/service-resources'
-import { createSigner } from '@platform/runtime/seal'
-import type { Config } from './config.ts'
-import { openCluster } from './areas/cluster/area.ts'
-import { openTenancy } from './areas/tenancy/area.ts'
-import { openCredentials } from './areas/credentials/area.ts'
+import { type Area, bindArea, type Opened } from './area.ts'
 import { openAi } from './areas/ai/area.ts'
-import { openStorage } from './areas/storage/area.ts'
+import { openCluster } from './areas/cluster/area.ts'
+import { openCredentials } from './areas/credentials/area.ts'
 import { openDeploy } from './areas/deploy/area.ts'
-import { openObserve } from './areas/observe/area.ts'
-import { openEdge } from './areas/edge/area.ts'
-import { openOverview } from './areas/overview/area.ts'
 import type { Trials } from './areas/deploy/deployments/trials.ts'
+import { openEdge } from './areas/edge/area.ts'
+import { openObserve } from './areas/observe/area.ts'
+import { openOverview } from './areas/overview/area.ts'
+import { openStorage } from './areas/storage/area.ts'
+import { openTenancy } from './areas/tenancy/area.ts'
+import type { Config } from './config.ts'
 import type { Core } from './core.ts'
-import type { Deps } from './deps.ts'
 import { endpoints } from './endpoints.ts'
 import { createDocument } from './http/document.ts'
 import { encodedContent } from './http/encoded-content.ts'
+import { discardIdempotentRequests } from './http/idempotency.ts'
 
 /** What a test may override. */
 interface Overrides extends ResourceOverrides {
@@ -36,23 +37,20 @@ interface Overrides extends ResourceOverrides {
   aiTimings?: Parameters<typeof openAi>[2]
 }
 
-interface Composed {
-  deps: Deps
-  /** Resolves to true while the database answers; takes at most a second. */
-  isReady(): Promise<boolean>
-  checks: Checks
-  close(): Promise<void>
-}
-
 export const prepareDatabase: PrepareDatabase = createDatabasePreparation(
   'api',
   fileURLToPath(new URL('../migrations', import.meta.url)),
 )
 
-/** Opens everything that the roles use. Closing runs backwards. */
-export async function compose(config: Config, { heartbeatMs, ...overrides }: Overrides = {}): Promise<Composed> {
+/**
+ * Opens the core and then the nine areas, lowest first. If one fails to open, those before it are closed; closing runs backwards.
+ * Nothing else knows which areas there are.
+ */
+export async function compose(config: Config, { heartbeatMs, ...overrides }: Overrides = {}) {
   await using stack = new AsyncDisposableStack()
-  function use<Open extends { close?: () => Promise<void> }>(opened: Open): Open {
+  const areas: Area[] = []
+  function use<Deps extends Core, Ports extends object>(opened: Opened<Deps, Ports>): Opened<Deps, Ports> {
+    areas.push(bindArea(opened))
     if (opened.close) stack.defer(opened.close)
     return opened
   }
@@ -91,6 +89,18 @@ export async function compose(config: Config, { heartbeatMs, ...overrides }: Ove
     requireLiveKey: (keyId) => credentials.ports.requireLiveKey(keyId),
     learnProfile: (...token) => tenancy.ports.learnProfile(...token),
   }
+  const ofCore = use<Core, object>({
+    deps: core,
+    endpoints: [],
+    ports: {},
+    jobs: [
+      { name: 'discard idempotent requests', run: discardIdempotentRequests },
+      { name: 'discard audit events', run: (deps) => discardAuditEvents(deps, config.AUDIT_RETENTION_DAYS) },
+    ],
+    sealed: [{ name: 'signingKeys', reseal: () => keySet.reencrypt() }],
+    checks: resources.checks,
+  })
+
   const cluster = use(await openCluster(core, config))
   const userinfoEndpoint = () => idp.endpoint('userinfo_endpoint')
   const tenancy = use(openTenancy(core, config, { ...cluster.ports, userinfoEndpoint, heartbeatMs }))
@@ -117,26 +127,18 @@ export async function compose(config: Config, { heartbeatMs, ...overrides }: Ove
       ),
     }),
   )
+
   const closing = stack.move()
   return {
     deps: {
-      ...core,
-      ...cluster.ports,
-      ...tenancy.deps,
-      ...credentials.deps,
-      ...ai.deps,
-      ...storage.deps,
-      ...deploy.deps,
-      ...observe.ports,
-      ...observe.deps,
-      ...edge.deps,
-      edgeWarmer: edge.ports.trials,
-      ...overview.deps,
+      core,
+      areas,
+      /** By name, for the operator's commands. */
+      opened: { core: ofCore, cluster, tenancy, credentials, ai, storage, deploy, observe, edge, overview },
     },
     isReady: resources.isReady,
     checks: {
-      ...resources.checks,
-      ...storage.checks,
+      ...Object.fromEntries(areas.flatMap(({ checks = {} }) => Object.entries(checks))),
       issuer: { variable: 'IDP_URL', check: () => idp.check() },
     },
     close: () => closing.disposeAsync(),

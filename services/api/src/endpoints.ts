@@ -1,4 +1,3 @@
-import type { Deps } from './deps.ts'
 import { clusterEndpoints } from './areas/cluster/endpoints.ts'
 import { tenancyEndpoints } from './areas/tenancy/endpoints.ts'
 import { credentialsEndpoints } from './areas/credentials/endpoints.ts'
@@ -8,10 +7,10 @@ import { deployEndpoints } from './areas/deploy/endpoints.ts'
 import { observeEndpoints } from './areas/observe/endpoints.ts'
 import { edgeEndpoints } from './areas/edge/endpoints.ts'
 import { overviewEndpoints } from './areas/overview/endpoints.ts'
-import type { Endpoint } from './http/endpoint.ts'
+import type { Operation } from './http/endpoint.ts'
 
 /** The whole API. Start here. */
-export const endpoints: readonly Endpoint<Deps>[] = [
+export const endpoints: readonly Operation[] = [
   ...clusterEndpoints,
   ...tenancyEndpoints,
   ...credentialsEndpoints,

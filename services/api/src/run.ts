@@ -6,20 +6,18 @@ import { type Part, runService } from '@platform/service/run-service'
 import type { Call } from '@platform/service/run-process'
 import { compose, prepareDatabase } from './compose.ts'
 import { type Config, loadConfig } from './config.ts'
-import type { Deps } from './deps.ts'
+import type { Running } from './area.ts'
 import { requireWritableFolder } from './areas/storage/drivers/open-blobs.ts'
 import { startApi } from './roles/api.ts'
 import { startConsole } from './roles/console.ts'
 import { startEdge } from './roles/edge.ts'
-import { retentionOf, startWorker } from './roles/worker.ts'
+import { startWorker } from './roles/worker.ts'
 
-/** Reloads the AI providers file on SIGHUP. */
-const reloadOnHangup = ({ ai }: Deps): void => void process.on('SIGHUP', () => void ai.reload())
-
-const worker = (deps: Deps, config: Config) => startWorker(deps, config.JOBS_EVERY_MS, retentionOf(config))
-const api = (deps: Deps, { HOST: host, PORT: port, S3_PORT: s3Port }: Config) => startApi(deps, { host, port, s3Port })
-const edge = (deps: Deps, config: Config) =>
-  startEdge(deps, {
+const worker = (running: Running, config: Config) => startWorker(running, config.JOBS_EVERY_MS)
+const api = (running: Running, { HOST: host, PORT: port, S3_PORT: s3Port }: Config) =>
+  startApi(running, { host, port, s3Port })
+const edge = (running: Running, config: Config) =>
+  startEdge(running, {
     host: config.HOST,
     port: config.EDGE_PORT,
     internalPort: config.EDGE_INTERNAL_PORT,
@@ -27,7 +25,7 @@ const edge = (deps: Deps, config: Config) =>
   })
 
 /** The web console, where everything that it needs is configured. */
-async function webConsole(deps: Deps, config: Config): Promise<Part[]> {
+async function webConsole(running: Running, config: Config): Promise<Part[]> {
   const {
     CONSOLE_URL,
     CLIENTS_FOLDER,
@@ -36,27 +34,15 @@ async function webConsole(deps: Deps, config: Config): Promise<Part[]> {
     CONSOLE_PORT: port,
   } = config
   if (CONSOLE_URL === undefined || CLIENTS_FOLDER === undefined || clientId === undefined) return []
-  return [await startConsole(deps, { host, port }, { folder: join(CLIENTS_FOLDER, 'console'), clientId })]
+  return [await startConsole(running, { host, port }, { folder: join(CLIENTS_FOLDER, 'console'), clientId })]
 }
 
-/** Logs how Functions are isolated on this machine. Not awaited: probing takes longer than a start may. */
-async function reportWalls({ functions, logger }: Deps): Promise<void> {
-  const probed = await functions.probe()
-  if (probed.obstacle !== undefined) {
-    logger.warn(`Functions cannot run here: ${probed.obstacle}`)
-    return
-  }
-  const { missing, ...walls } = probed.capabilities
-  logger.info(walls, 'Functions can run')
-  for (const sentence of missing) logger.warn(sentence)
-}
-
-/** Wraps a role whose process may start Functions. */
-const withFunctions =
-  (start: (deps: Deps, config: Config) => Promise<Part[]>) =>
-  async (deps: Deps, config: Config): Promise<Part[]> => {
-    const parts = await start(deps, config)
-    void reportWalls(deps)
+/** Wraps a role whose process may run tenants' code. Not awaited: what areas report takes longer than a start may. */
+const withReports =
+  (start: (running: Running, config: Config) => Promise<Part[]>) =>
+  async (running: Running, config: Config): Promise<Part[]> => {
+    const parts = await start(running, config)
+    for (const area of running.areas) void area.report?.()
     return parts
   }
 
@@ -81,21 +67,24 @@ export const run = (call: Call): Promise<number> =>
       },
       async compose(config, overrides, role) {
         const composed = await compose(config, overrides)
-        reloadOnHangup(composed.deps)
+        const { areas } = composed.deps
+        process.on('SIGHUP', () => {
+          for (const area of areas) void area.reload?.()
+        })
         const { issuer: _, ...others } = composed.checks
-        return watchUntilClosed({ ...composed, checks: takesTokens(role) ? composed.checks : others })
+        return watchUntilClosed({ ...composed, checks: takesTokens(role) ? composed.checks : others }, overrides.logger)
       },
       roles: {
         // Where the API answers, the console does, too: a launcher waits for the API alone.
-        all: withFunctions(async (deps, config) => [
-          worker(deps, config),
-          ...(await webConsole(deps, config)),
-          await api(deps, config),
-          await edge(deps, config),
+        all: withReports(async (running, config) => [
+          worker(running, config),
+          ...(await webConsole(running, config)),
+          await api(running, config),
+          await edge(running, config),
         ]),
-        api: async (deps, config) => [...(await webConsole(deps, config)), await api(deps, config)],
-        worker: withFunctions(async (deps, config) => [worker(deps, config)]),
-        edge: withFunctions(async (deps, config) => [await edge(deps, config)]),
+        api: async (running, config) => [...(await webConsole(running, config)), await api(running, config)],
+        worker: withReports(async (running, config) => [worker(running, config)]),
+        edge: withReports(async (running, config) => [await edge(running, config)]),
       },
     },
     call,

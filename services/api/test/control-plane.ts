@@ -5,13 +5,11 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { createServiceDatabase } from '@platform/testing/service-databases'
 import { createLogger } from '@platform/runtime/logger'
-import { compose } from '../src/compose.ts'
+import { type ApiDeps, composeApi, startApi } from '@platform/testing/api'
 import { loadConfig } from '../src/config.ts'
 import type { UserActor } from '../src/http/actor.ts'
-import type { Deps } from '../src/deps.ts'
 import { createApplication } from '../src/areas/tenancy/applications/applications.ts'
 import { createOrganization } from '../src/areas/tenancy/organizations/organizations.ts'
-import { startApi } from '../src/roles/api.ts'
 import { API, type Cluster, openCluster, POSTGRES } from './cluster.ts'
 
 /** Where pods have the folder of objects, which stands for a bucket. */
@@ -19,7 +17,7 @@ const OBJECTS = '/objects'
 
 export interface ControlPlane {
   cluster: Cluster
-  api: Deps
+  api: ApiDeps
   organizationId: string
   applicationId: string
   close: () => Promise<void>
@@ -59,7 +57,7 @@ export async function openControlPlane(): Promise<ControlPlane> {
     FUNCTION_SANDBOX: 'none',
     FUNCTION_EGRESS: 'host',
   })
-  const { deps, close } = await compose(config, { logger: createLogger('api', 'silent') })
+  const { deps, close } = await composeApi(config, { logger: createLogger('api', 'silent') })
   opened.defer(close)
   const server = await startApi(deps, { host: '127.0.0.1', port: 0, s3Port: 0 })
   opened.defer(() => server.stop(0))

@@ -2,17 +2,17 @@
 import { randomBytes } from 'node:crypto'
 import { newId, newIdAt } from '@platform/runtime/new-id'
 import { rememberPartitions } from '@platform/runtime/partitions'
+import { jobsAt } from '@platform/testing/api'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { tableNames } from '@platform/testkit/table-names'
 import { sql } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { usageRowOf } from '../src/areas/ai/governance/record-usage.ts'
-import { openJobGroups } from '../src/roles/worker.ts'
 import { newOwner, type Owner } from './scenario.ts'
 import { usageEvent } from './usage-events.ts'
 
-/** What a worker keeps, as it is by default but for AI usage: a year is up before 13 months are. */
-const retention = { trashDays: 30, auditDays: 365, deploymentDays: 365, usageMonths: 12 }
+/** The worker keeps what it does by default, but for AI usage: a year is up before 13 months are. */
+const env = { AI_USAGE_RETENTION_MONTHS: '12' }
 
 /** Tables whose rows go by a job of the worker, whatever people keep: how many there are follows from what is done a day. */
 const boundedBy: Record<string, string> = {
@@ -125,7 +125,7 @@ const LOG_DAYS = 15
 let platform: TestPlatform
 let owner: Owner
 beforeAll(async () => {
-  platform = await startPlatform()
+  platform = await startPlatform({ env })
   owner = await newOwner(platform)
 })
 afterAll(() => platform.close())
@@ -133,7 +133,7 @@ afterAll(() => platform.close())
 test('every table is bounded by a job of the worker, or grows with what people keep', async () => {
   const listed = [...Object.keys(boundedBy), ...Object.keys(growsWith)]
   expect(listed.toSorted()).toEqual(await tableNames(platform.databaseUrl))
-  const jobs = Object.values(openJobGroups(retention)).flatMap((group) => Object.keys(group))
+  const jobs = jobsAt(platform.api, platform.api.now).map(({ name }) => name)
   expect(jobs).toEqual(expect.arrayContaining([...new Set(Object.values(boundedBy))]))
 })
 
@@ -276,7 +276,6 @@ async function countRows(): Promise<Record<string, number>> {
 }
 
 test('under the jobs of a worker, every bounded table has as many rows on day 366 as on day 400', async () => {
-  const jobs = Object.values(openJobGroups(retention)).flatMap((group) => Object.values(group))
   const flat = new Map<string, Set<number>>()
   const most: Record<string, number> = {}
   for (let day = 0; day < DAYS;) {
@@ -289,8 +288,8 @@ test('under the jobs of a worker, every bounded table has as many rows on day 36
     day = last
     // Twice, since bytes go an hour after what referred to them.
     for (const laterMs of [0, 2 * HOUR_MS]) {
-      const deps = { ...platform.api, now: () => new Date(START_MS + day * DAY_MS + laterMs) }
-      for (const run of jobs) await run(deps)
+      const now = () => new Date(START_MS + day * DAY_MS + laterMs)
+      for (const { run } of jobsAt(platform.api, now)) await run()
     }
     if (day >= FLAT_FROM)
       for (const [table, n] of Object.entries(await countRows())) flat.set(table, (flat.get(table) ?? new Set()).add(n))

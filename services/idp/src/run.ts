@@ -13,7 +13,8 @@ export const run = (call: Call): Promise<number> =>
       name: 'idp',
       loadConfig,
       prepareDatabase,
-      compose: async (config: Config, overrides) => watchUntilClosed(await compose(config, overrides)),
+      compose: async (config: Config, overrides) =>
+        watchUntilClosed(await compose(config, overrides), overrides.logger),
       roles: {
         all: async (deps, { HOST: host, PORT: port, AUDIT_RETENTION_DAYS }) => [
           await startIdp(deps, { host, port }),

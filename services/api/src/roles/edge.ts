@@ -1,6 +1,6 @@
 import type { Listening } from '@platform/service/http-server'
-import type { EdgeAddress } from '../area.ts'
-import { serveHostnames } from '../areas/edge/serve-hostnames.ts'
-import type { Deps } from '../deps.ts'
+import { type EdgeAddress, listenerOn, type Running } from '../area.ts'
 
-export const startEdge = (deps: Deps, address: EdgeAddress): Promise<Listening> => serveHostnames(deps, address)
+/** Serves hostnames on a port of their own, and the other edges on another. */
+export const startEdge = (running: Running, address: EdgeAddress): Promise<Listening> =>
+  listenerOn(running, 'hostnames').start(address)

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { usageOf } from '../../../../test/ai.ts'
 import { aiKeys, chatOf, eventOf, mockModel, mockProvider, newEntitledOwner } from '../../../../test/ai-providers.ts'
 import { startHostileProvider } from '../../../../test/hostile-provider.ts'
-import { startApi } from '../../../roles/api.ts'
+import { startApi } from '@platform/testing/api'
 
 let platform: TestPlatform
 let mock: MockUpstream

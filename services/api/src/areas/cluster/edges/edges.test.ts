@@ -3,7 +3,7 @@ import { newId } from '@platform/runtime/new-id'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { eq, inArray, sql } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
-import { startWorker } from '../../../roles/worker.ts'
+import { startWorker } from '@platform/testing/api'
 import { openMembership } from './membership.ts'
 import { edges } from './table.ts'
 

@@ -6,7 +6,7 @@ import { sql } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { deployFunctions } from '../../../../test/deployments.ts'
 import { newOwner } from '../../../../test/scenario.ts'
-import { startWorker } from '../../../roles/worker.ts'
+import { startWorker } from '@platform/testing/api'
 import { stickyPins } from './table.ts'
 
 let platform: TestPlatform
