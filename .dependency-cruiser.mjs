@@ -105,6 +105,13 @@ export default {
       },
     },
     {
+      name: 'area-knows-who-starts-it',
+      comment: 'What opens an area reads the configuration, and knows no more of what stands above.',
+      severity: 'error',
+      from: { path: `${areas}[^/]+/area\\.ts$` },
+      to: { path: '^services/api/src/(roles/|(compose|run|main|cli|commands|endpoints|schema)\\.ts$)' },
+    },
+    {
       name: 'area-is-known-below-it',
       comment: 'What every area stands on, and what starts them all, names none.',
       severity: 'error',
@@ -130,11 +137,24 @@ export default {
       to: { path: `${areas}[^/]+/${list}\\.ts$` },
     })),
     {
-      name: 'feature-knows-driver',
-      comment: 'Which driver stands behind an interface is chosen where the area is opened.',
+      name: 'area-lists-another',
+      comment: 'What opens and lists an area knows the lists and routes of its own alone.',
       severity: 'error',
-      from: { path: `${areas}[^/]+/[^/]+/`, pathNot: `${areas}[^/]+/drivers/` },
+      from: { path: `${areas}([^/]+)/(area|endpoints)\\.ts$` },
+      to: { path: `${areas}.*(endpoints|tables|commands|routes)\\.ts$`, pathNot: `${areas}$1/` },
+    },
+    {
+      name: 'feature-knows-driver',
+      comment: 'Which driver stands behind an interface is chosen where its area is opened.',
+      severity: 'error',
+      from: { path: areas, pathNot: `${areas}[^/]+/(drivers/|area\\.ts$)` },
       to: { path: `${areas}[^/]+/drivers/` },
+    },
+    {
+      name: 'area-knows-driver-of-another',
+      severity: 'error',
+      from: { path: `${areas}([^/]+)/area\\.ts$` },
+      to: { path: `${areas}[^/]+/drivers/`, pathNot: `${areas}$1/` },
     },
     {
       name: 'site-knows-feature',
