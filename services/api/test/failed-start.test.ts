@@ -1,0 +1,79 @@
+// engines: postgres
+import { callProgram } from '@platform/testkit/call-program'
+import { freePort } from '@platform/testkit/free-port'
+import { serviceEnvironment } from '@platform/testing/service-process'
+import postgres from 'postgres'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { run } from '../src/run.ts'
+
+const broken = vi.hoisted(() => ({
+  /** The area whose opening throws. */
+  area: '',
+  /** What areas had opened by then that wants closing. */
+  opened: [] as string[],
+  /** What was closed of that. */
+  closed: [] as string[],
+}))
+
+/** Wraps what opens an area: it throws where the test says so, else it notes that it opened and closed. */
+const breakable = vi.hoisted(
+  () =>
+    (area: string) =>
+    async (original: () => Promise<Record<string, (...args: unknown[]) => Promise<{ close?: () => Promise<void> }>>>) =>
+      Object.fromEntries(
+        Object.entries(await original()).map(([name, open]) => [
+          name,
+          (...args: unknown[]) => {
+            if (broken.area === area) throw new Error(`${area} cannot open`)
+            const note = (opened: { close?: () => Promise<void> }) => {
+              const { close } = opened
+              if (!close) return opened
+              broken.opened.push(area)
+              return {
+                ...opened,
+                async close() {
+                  broken.closed.push(area)
+                  await close()
+                },
+              }
+            }
+            const opened: unknown = open(...args)
+            return opened instanceof Promise ? opened.then(note) : note(opened as never)
+          },
+        ]),
+      ),
+)
+
+vi.mock('../src/areas/cluster/area.ts', breakable('cluster'))
+vi.mock('../src/areas/tenancy/area.ts', breakable('tenancy'))
+vi.mock('../src/areas/credentials/area.ts', breakable('credentials'))
+vi.mock('../src/areas/ai/area.ts', breakable('ai'))
+vi.mock('../src/areas/storage/area.ts', breakable('storage'))
+vi.mock('../src/areas/deploy/area.ts', breakable('deploy'))
+vi.mock('../src/areas/observe/area.ts', breakable('observe'))
+vi.mock('../src/areas/edge/area.ts', breakable('edge'))
+vi.mock('../src/areas/overview/area.ts', breakable('overview'))
+
+test.each(['cluster', 'tenancy', 'credentials', 'ai', 'storage', 'deploy', 'observe', 'edge', 'overview'])(
+  'a start that fails while the area %s opens says so, closes all before it backwards and leaves no connection',
+  async (area) => {
+    Object.assign(broken, { area, opened: [], closed: [] })
+    const env = await serviceEnvironment('api', {
+      IDP_URL: 'http://localhost:1',
+      EDGE_PORT: String(await freePort()),
+      OBJECTS_URL: 'file:///tmp/platform-no-objects',
+    })
+    const { code, stderr } = await callProgram(run, { words: [], env })
+    expect([code, stderr]).toEqual([1, `Cannot start: ${area} cannot open\n`])
+    expect(broken.closed).toEqual(broken.opened.toReversed())
+    const sql = postgres(env.DATABASE_URL ?? '', { max: 1, onnotice: () => {} })
+    onTestFinished(() => sql.end({ timeout: 1 }))
+    const left = async () =>
+      (
+        await sql<{ name: string }[]>`
+          select application_name as name from pg_stat_activity
+          where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid()`
+      ).map(({ name }) => name)
+    await expect.poll(left).toEqual([])
+  },
+)
