@@ -7,7 +7,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
  * Files that measure time or memory, kill and stop processes, or keep a machine busy for minutes. They run one after another, once all
  * others are done: beside them a machine is no busier than with one worker.
  */
-const alone = [
+export const alone = [
   'src/areas/ai/gateway/floods.test.ts',
   'src/areas/deploy/builds/outages.test.ts',
   'src/areas/edge/delivery/function-memory.test.ts',
@@ -24,7 +24,7 @@ const alone = [
   'test/rolling-upgrade.test.ts',
 ]
 
-const long = ['/test/migrations.test.ts', '/builds/source-builds.test.ts']
+export const long = ['/test/migrations.test.ts', '/builds/source-builds.test.ts']
 
 /** As vitest orders files, by size, but for those that take far longer than their size says: at the end a worker would wait for them. */
 class LongestFirst extends BaseSequencer {

@@ -1,4 +1,6 @@
 // engines: none, it tells of engines and asks none
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { expect, test } from 'vitest'
 import { findQuarantineFault, type QuarantineEntry, readFromFolder, readQuarantine } from './quarantine.ts'
@@ -16,9 +18,21 @@ const entry: QuarantineEntry = {
 const today = '2026-03-02'
 const faultOf = (more: Partial<QuarantineEntry>, text = '') => findQuarantineFault({ ...entry, ...more }, today, text)
 
+const read = readFromFolder(pathToFileURL(`${repository}/`))
+
 test('testing/quarantine.json holds what may be let through, and nothing that has ended', () => {
-  const read = readFromFolder(pathToFileURL(`${repository}/`))
   expect(() => readQuarantine(read, new Date().toISOString().slice(0, 10))).not.toThrow()
+})
+
+test('every file that testing/quarantine.json names exists', () => {
+  const entries = JSON.parse(read('testing/quarantine.json')) as QuarantineEntry[]
+  expect(entries.filter(({ file }) => !existsSync(join(repository, file)))).toEqual([])
+})
+
+test('a test of a file that does not exist is not let through', () => {
+  const gone = { ...entry, file: 'services/api/src/areas/edge/images/gone.test.ts' }
+  const readGone = (path: string) => (path === 'testing/quarantine.json' ? JSON.stringify([gone]) : read(path))
+  expect(() => readQuarantine(readGone, today)).toThrow(/no such file.*gone\.test\.ts/)
 })
 
 test('a test is let through for seven days with both runs and the cause', () => {

@@ -23,7 +23,7 @@ const DAY_MS = 86_400_000
 
 /** Files whose failures are never luck: money, sign-in, crashes. Races are told by what they use. */
 const NEVER = [
-  /\/(ai-governance|holds|budgets|usage|quotas|billing|products)\//,
+  /\/(ai\/governance|holds|budgets|usage|quotas|billing|products)\//,
   /^services\/idp\/|^packages\/auth\/|\/(tokens|api-keys)\//,
   /(crash|restart|outages|cut-over|memory)[^/]*\.test\.ts$/,
   /settlement|ai-budget/,
