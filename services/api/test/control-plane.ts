@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { createServiceDatabase } from '@platform/testing/service-databases'
 import { createLogger } from '@platform/runtime/logger'
-import { type ApiDeps, composeApi, startApi } from '@platform/testing/api'
+import { type ApiDeps, composeApi as compose, startApi } from '@platform/testing/api'
 import { loadConfig } from '../src/config.ts'
 import type { UserActor } from '../src/http/actor.ts'
 import { createApplication } from '../src/areas/tenancy/applications/applications.ts'
@@ -57,7 +57,7 @@ export async function openControlPlane(): Promise<ControlPlane> {
     FUNCTION_SANDBOX: 'none',
     FUNCTION_EGRESS: 'host',
   })
-  const { deps, close } = await composeApi(config, { logger: createLogger('api', 'silent') })
+  const { deps, close } = await compose(config, { logger: createLogger('api', 'silent') })
   opened.defer(close)
   const server = await startApi(deps, { host: '127.0.0.1', port: 0, s3Port: 0 })
   opened.defer(() => server.stop(0))

@@ -5,7 +5,7 @@ import { serviceEnvironment, startServiceProcess, statusOf, untilStatus } from '
 import { isDrill } from '@platform/testkit/test-environment'
 import { sql } from 'drizzle-orm'
 import { expect, onTestFinished, test } from 'vitest'
-import { composeApi } from '@platform/testing/api'
+import { composeApi as compose } from '@platform/testing/api'
 import { loadConfig } from '../src/config.ts'
 import type { UserActor } from '../src/http/actor.ts'
 import { createApiKey } from '../src/areas/credentials/api-keys/api-keys.ts'
@@ -39,7 +39,7 @@ async function startTwo() {
   const environments = await Promise.all(
     ports.map(async (each) => ({ ...shared, PORT: String(each), HEALTH_PORT: String(await freePort()) })),
   )
-  const { deps, close } = await composeApi(loadConfig(shared))
+  const { deps, close } = await compose(loadConfig(shared))
   onTestFinished(close)
   const scopes = ['network:env_vars:read', 'network:env_vars:write', 'network:applications:read']
   const by: UserActor = {

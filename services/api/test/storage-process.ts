@@ -2,7 +2,7 @@ import { S3Client } from '@aws-sdk/client-s3'
 import { freePort } from '@platform/testkit/free-port'
 import { serviceEnvironment, startServiceProcess, untilStatus } from '@platform/testing/service-process'
 import { onTestFinished } from 'vitest'
-import { composeApi } from '@platform/testing/api'
+import { composeApi as compose } from '@platform/testing/api'
 import { loadConfig } from '../src/config.ts'
 import type { UserActor } from '../src/http/actor.ts'
 import { createApiKey } from '../src/areas/credentials/api-keys/api-keys.ts'
@@ -35,7 +35,7 @@ export async function storageProcess(objectsUrl: string, { now = () => new Date(
     NODE_OPTIONS: '--max-semi-space-size=2',
     MALLOC_ARENA_MAX: '2',
   })
-  const { deps, close } = await composeApi(loadConfig({ ...env, PORT: '1' }), { now })
+  const { deps, close } = await compose(loadConfig({ ...env, PORT: '1' }), { now })
   onTestFinished(close)
   const by: UserActor = {
     kind: 'user',

@@ -9,7 +9,7 @@ import { serviceEnvironment, startServiceProcess, untilStatus } from '@platform/
 import { inArray } from 'drizzle-orm'
 import postgres from 'postgres'
 import { expect, onTestFinished, test } from 'vitest'
-import { composeApi } from '@platform/testing/api'
+import { composeApi as compose } from '@platform/testing/api'
 import { loadConfig } from '../src/config.ts'
 import type { UserActor } from '../src/http/actor.ts'
 import { createApplication } from '../src/areas/tenancy/applications/applications.ts'
@@ -32,7 +32,7 @@ async function newWorkers() {
     TMPDIR: folder,
     STOP_NOTICE_MS: '1',
   })
-  const { deps, close } = await composeApi(loadConfig(env))
+  const { deps, close } = await compose(loadConfig(env))
   onTestFinished(close)
   const by: UserActor = { kind: 'user', userId: 'u', clientId: 'c', scopes: new Set(), authenticatedAt: undefined }
   const organization = await createOrganization(deps, by, { name: 'Crash' })
