@@ -1,3 +1,4 @@
+import { ConfigError } from '@platform/runtime/config'
 import { expect, test } from 'vitest'
 import { startupFailure } from './startup-failure.ts'
 
@@ -43,6 +44,12 @@ test('names in the statement that makes a role the owner are quoted', () => {
   expect(sentence).toContain('(permission denied for database my-api)')
   expect(sentence).toContain('ALTER DATABASE "my-api" OWNER TO "my""role";')
   expect(sentence).not.toContain('hunter2')
+})
+
+test('what cannot be closed after a failed start does not hide why it failed', () => {
+  const cause = new ConfigError('OBJECTS_URL is not valid')
+  const wrapped = new Error('The start failed', { cause })
+  expect(startupFailure(new SuppressedError(new Error('The database hangs'), wrapped), env)).toBe(cause.message)
 })
 
 test('a name of HOST that nobody knows is not blamed on the database', () => {

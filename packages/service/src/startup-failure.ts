@@ -1,11 +1,10 @@
 import { ConfigError } from '@platform/runtime/config'
 import { isUnavailable } from '@platform/runtime/database'
 
-/** The error inside the wrappers of drizzle and others. */
+/** The error inside the wrappers of drizzle and others; the first one, where what was open could not be closed after it. */
 function innermost(error: unknown): unknown {
-  let current = error
-  while (current instanceof Error && current.cause instanceof Error) current = current.cause
-  return current
+  if (error instanceof SuppressedError) return innermost(error.suppressed)
+  return error instanceof Error && error.cause instanceof Error ? innermost(error.cause) : error
 }
 
 const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`
