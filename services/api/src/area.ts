@@ -80,7 +80,7 @@ export interface Opened<Deps extends Core, Ports = object> {
   close?: () => Promise<void>
 }
 
-/** What the roles see of an open area: everything is bound to its deps, which nobody else sees. */
+/** What the roles see of an open area: everything is bound to its deps, of which they see none. */
 export interface Area extends Pick<Opened<Core>, 'listeners' | 'workers' | 'streams' | 'checks' | 'reload' | 'report'> {
   endpoints: readonly BoundEndpoint[]
   jobs: readonly { name: string; everyMs: number | undefined; run: () => Promise<void> }[]

@@ -44,14 +44,13 @@ export const prepareDatabase: PrepareDatabase = createDatabasePreparation(
 
 /**
  * Opens the core and then the nine areas, lowest first. If one fails to open, those before it are closed; closing runs backwards.
- * Nothing else knows which areas there are.
  */
 export async function compose(config: Config, { heartbeatMs, ...overrides }: Overrides = {}) {
   await using stack = new AsyncDisposableStack()
   const areas: Area[] = []
   function use<Deps extends Core, Ports extends object>(opened: Opened<Deps, Ports>): Opened<Deps, Ports> {
-    areas.push(bindArea(opened))
     if (opened.close) stack.defer(opened.close)
+    areas.push(bindArea(opened))
     return opened
   }
 
@@ -113,7 +112,7 @@ export async function compose(config: Config, { heartbeatMs, ...overrides }: Ove
     warm: (...what) => edge.ports.trials.warm(...what),
   }
   const deploy = use(openDeploy(core, config, { ...cluster.ports, ...storage.ports, trials, heartbeatMs }))
-  const observe = use(openObserve(core, { ...cluster.ports, heartbeatMs }))
+  const observe = use(openObserve(core, config, { ...cluster.ports, heartbeatMs }))
   const { imageTransformer } = overrides
   const below = { ...cluster.ports, ...storage.ports, ...deploy.ports, ...observe.ports }
   const edge = use(openEdge(core, config, { ...below, imageTransformer }))
@@ -133,7 +132,7 @@ export async function compose(config: Config, { heartbeatMs, ...overrides }: Ove
     deps: {
       core,
       areas,
-      /** By name, for the operator's commands. */
+      /** By name, for the operator's commands: roles do not see it. */
       opened: { core: ofCore, cluster, tenancy, credentials, ai, storage, deploy, observe, edge, overview },
     },
     isReady: resources.isReady,

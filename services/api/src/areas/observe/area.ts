@@ -1,4 +1,5 @@
 import type { Opened } from '../../area.ts'
+import type { Config } from '../../config.ts'
 import type { Core } from '../../core.ts'
 import type { ClusterPorts } from '../cluster/deps.ts'
 import type { ObserveDeps, ObservePorts } from './deps.ts'
@@ -16,7 +17,11 @@ interface Options extends Pick<ClusterPorts, 'streamSlots'> {
   heartbeatMs: number | undefined
 }
 
-export function openObserve(core: Core, { streamSlots, heartbeatMs }: Options): Opened<ObserveDeps, ObservePorts> {
+export function openObserve(
+  core: Core,
+  config: Pick<Config, 'JOBS_EVERY_MS'>,
+  { streamSlots, heartbeatMs }: Options,
+): Opened<ObserveDeps, ObservePorts> {
   const requestFeed = openRequestFeed({ ...core, streamSlots }, heartbeatMs)
   const runtimeLogFeed = openRuntimeLogFeed({ ...core, streamSlots }, heartbeatMs)
   const requestLog = openRequestLog(core)
@@ -30,7 +35,8 @@ export function openObserve(core: Core, { streamSlots, heartbeatMs }: Options): 
       { name: 'keep the days of runtime logs', run: keepRuntimeLogDays },
       { name: 'discard the sums of requests', run: discardSummaries },
       { name: 'discard the order of followed requests', run: discardFollowed },
-      { name: 'rank the paths of request logs', run: openPathRanker() },
+      // Reads all days after a start, which may take minutes: beside the others rather than before those of the areas below.
+      { name: 'rank the paths of request logs', everyMs: config.JOBS_EVERY_MS, run: openPathRanker() },
     ],
     streams: {
       end() {

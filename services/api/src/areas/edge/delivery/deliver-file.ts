@@ -5,7 +5,7 @@ import type { EdgeDeps } from '../deps.ts'
 import { type ArtifactBlobs, encodings } from '../../deploy/artifacts/artifact-blobs.ts'
 import { chooseEncoded } from '../../../http/accepted-encodings.ts'
 import { type AssetContents, KEPT_BYTES_MAX } from './asset-contents.ts'
-import { type DeployedFile, type FlatHeaders, type Representation } from './deployed-file.ts'
+import type { DeployedFile, FlatHeaders, Representation } from './deployed-file.ts'
 import { cleanAnswerHeaders } from './headers.ts'
 import type { Visit } from './visit.ts'
 

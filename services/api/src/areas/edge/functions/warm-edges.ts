@@ -9,7 +9,7 @@ import type { Membership } from '../../cluster/edges/membership.ts'
 import { edges } from '../../cluster/edges/table.ts'
 import type { EnvironmentChange, Trials } from '../../deploy/deployments/trials.ts'
 import { functionIdOf } from '../../deploy/deployments/asset-id.ts'
-import { type Functions } from './functions.ts'
+import type { Functions } from './functions.ts'
 import { functionSlots } from './table.ts'
 
 /** Payload: a `WarmRequest`. */

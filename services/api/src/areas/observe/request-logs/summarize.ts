@@ -1,5 +1,5 @@
 import { bucketOf } from './summary-buckets.ts'
-import { type requestLogs, type requestSummaries, type SummaryDimension } from './table.ts'
+import type { requestLogs, requestSummaries, SummaryDimension } from './table.ts'
 
 type Row = typeof requestLogs.$inferInsert
 type Sum = typeof requestSummaries.$inferInsert

@@ -13,7 +13,7 @@ import {
 import type { RawTarget } from '@platform/s3-protocol/wire/raw-target'
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { type ApplicationActor, grants } from '../../../http/actor.ts'
-import { type StorageDeps } from '../deps.ts'
+import type { StorageDeps } from '../deps.ts'
 import type { RawExchange } from '../../../http/raw-listener.ts'
 import { throttleAddress, authenticate } from '../../../http/exchange.ts'
 import { keepLastUse } from '../../credentials/api-keys/last-use.ts'
