@@ -8,6 +8,7 @@ import { endpoint as storageEndpoint } from '../src/areas/storage/deps.ts'
 import { endpoint as tenancyEndpoint } from '../src/areas/tenancy/deps.ts'
 import { compose } from '../src/compose.ts'
 import { loadConfig } from '../src/config.ts'
+import { endpoints } from '../src/endpoints.ts'
 
 /** An operation but for what it does. */
 const operation = {
@@ -66,14 +67,24 @@ const jobs: readonly Job<DeployDeps>[] = [
 ]
 void [answer, jobs]
 
-test('an area is given the core, its own members and those that areas below hand it, and nothing else', async () => {
+async function composed() {
   const env = await serviceEnvironment('api', {
     IDP_URL: 'http://localhost:1',
     OBJECTS_URL: 'file:///tmp/platform-no-objects',
   })
   const { deps, close } = await compose(loadConfig(env))
   onTestFinished(close)
-  const { core, opened } = deps
+  return deps
+}
+
+test('the operations that are served are those that are listed', async () => {
+  const { areas } = await composed()
+  const served = areas.flatMap((area) => area.endpoints.map(({ operation }) => operation))
+  expect(served.toSorted()).toEqual(endpoints.map(({ operation }) => operation).toSorted())
+})
+
+test('an area is given the core, its own members and those that areas below hand it, and nothing else', async () => {
+  const { core, opened } = await composed()
   const own = Object.entries(opened).map(([area, { deps: all }]) => [
     area,
     Object.keys(all)
@@ -109,5 +120,10 @@ test('an area is given the core, its own members and those that areas below hand
     ],
     overview: ['clientsFolder', 'consoleUrl', 'docsClientId', 'document', 'objectsDomain'],
   })
-  expect(Object.keys(core).length).toBeLessThanOrEqual(22)
+  const shared = new Map<string, unknown>(Object.entries(core))
+  const replaced = Object.values(opened).flatMap((area) =>
+    Object.entries(area.deps).filter(([name, value]) => shared.has(name) && shared.get(name) !== value),
+  )
+  expect(replaced).toEqual([])
+  expect(shared.size).toBeLessThanOrEqual(22)
 })

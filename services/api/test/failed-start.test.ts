@@ -3,8 +3,7 @@ import { callProgram } from '@platform/testkit/call-program'
 import { freePort } from '@platform/testkit/free-port'
 import { serviceEnvironment } from '@platform/testing/service-process'
 import postgres from 'postgres'
-import { expect, onTestFinished, test, vi } from 'vitest'
-import { run } from '../src/run.ts'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 
 const broken = vi.hoisted(() => ({
   /** The area whose opening throws. */
@@ -13,6 +12,8 @@ const broken = vi.hoisted(() => ({
   opened: [] as string[],
   /** What was closed of that. */
   closed: [] as string[],
+  /** Whether closing fails, once all is closed. */
+  isClosingBroken: false,
 }))
 
 /** Wraps what opens an area: it throws where the test says so, else it notes that it opened and closed. */
@@ -34,6 +35,7 @@ const breakable = vi.hoisted(
                 async close() {
                   broken.closed.push(area)
                   await close()
+                  if (broken.isClosingBroken) throw new Error(`${area} cannot close`)
                 },
               }
             }
@@ -54,10 +56,21 @@ vi.mock('../src/areas/observe/area.ts', breakable('observe'))
 vi.mock('../src/areas/edge/area.ts', breakable('edge'))
 vi.mock('../src/areas/overview/area.ts', breakable('overview'))
 
+let run: typeof import('../src/run.ts').run
+// Test files share their modules: this one wants its own, and leaves none to those after it.
+beforeAll(async () => {
+  vi.resetModules()
+  ;({ run } = await import('../src/run.ts'))
+})
+afterAll(() => {
+  vi.resetModules()
+})
+
 test.each(['cluster', 'tenancy', 'credentials', 'ai', 'storage', 'deploy', 'observe', 'edge', 'overview'])(
   'a start that fails while the area %s opens says so, closes all before it backwards and leaves no connection',
   async (area) => {
-    Object.assign(broken, { area, opened: [], closed: [] })
+    // What fails after that must not hide the reason.
+    Object.assign(broken, { area, opened: [], closed: [], isClosingBroken: area === 'edge' })
     const env = await serviceEnvironment('api', {
       IDP_URL: 'http://localhost:1',
       EDGE_PORT: String(await freePort()),

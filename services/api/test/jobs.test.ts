@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { one } from '@platform/runtime/database'
-import { startWorker } from '@platform/testing/api'
+import { jobsAt, startWorker } from '@platform/testing/api'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { eq } from 'drizzle-orm'
 import { type Metric, register } from 'prom-client'
@@ -51,6 +51,11 @@ test('the blob of a deployment that was retired an hour ago is dead after one ro
   platform.clock.advance(HOUR_MS + 1)
   await runRound()
   expect(await stateOf()).toBe('dead')
+})
+
+test('no two areas have a job of one name', () => {
+  const names = jobsAt(platform.api, platform.api.now).map(({ name }) => name)
+  expect(names).toEqual([...new Set(names)])
 })
 
 test('the metrics name the jobs that dashboards and alerts know', async () => {
