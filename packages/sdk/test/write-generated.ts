@@ -10,9 +10,11 @@ const document = createDocument(
   'https://id.example.com',
 ) as unknown as OpenApiDocument
 
-const packageFile = new URL('../package.json', import.meta.url)
 const { version } = document.info
-const text = await readFile(packageFile, 'utf8')
-await writeFile(packageFile, text.replace(/"version": ".*"/, `"version": "${version}"`))
+for (const name of ['sdk', 'cli']) {
+  const packageFile = new URL(`../../${name}/package.json`, import.meta.url)
+  const text = await readFile(packageFile, 'utf8')
+  await writeFile(packageFile, text.replace(/"version": ".*"/, `"version": "${version}"`))
+}
 for (const [name, content] of Object.entries(await generate(JSON.parse(JSON.stringify(document)) as OpenApiDocument)))
   await writeFile(new URL(`../src/generated/${name}`, import.meta.url), content)
