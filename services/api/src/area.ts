@@ -8,9 +8,12 @@ import type { Endpoint } from './http/endpoint.ts'
 
 /** A job of the worker. Safe to repeat, and to run in two processes at once. */
 interface Job<Deps extends Core> {
-  /** As logs and metrics name it. */
+  /** As logs and metrics name it; no two areas have one name. */
   name: string
-  /** How often it runs, in a group with the area's others of the same interval; absent: every JOBS_EVERY_MS, after the areas above. */
+  /**
+   * How often it runs, in a round of its own with the area's other jobs of this interval. Absent: in the common round, every
+   * JOBS_EVERY_MS, from the top area down.
+   */
   everyMs?: number
   run: (deps: Deps) => Promise<void>
 }
@@ -59,9 +62,9 @@ interface Streams {
   over?: () => Promise<void>
 }
 
-/** An area that has opened what it uses. */
+/** An area that has opened what it uses. Its tables and commands are listed beside it: both are known before anything opens. */
 export interface Opened<Deps extends Core, Ports = object> {
-  /** What its endpoints, jobs, sealed rows and commands get, and nothing else does. */
+  /** What its endpoints, jobs, sealed rows and commands get; its listeners and workers close over it. */
   deps: Deps
   endpoints: readonly Endpoint<Deps>[]
   /** What areas above may use of it. */

@@ -56,7 +56,7 @@ vi.mock('../src/areas/observe/area.ts', breakable('observe'))
 vi.mock('../src/areas/edge/area.ts', breakable('edge'))
 vi.mock('../src/areas/overview/area.ts', breakable('overview'))
 
-let run: typeof import('../src/run.ts').run
+let run: Parameters<typeof callProgram>[0]
 // Test files share their modules: this one wants its own, and leaves none to those after it.
 beforeAll(async () => {
   vi.resetModules()
