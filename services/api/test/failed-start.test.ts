@@ -1,4 +1,7 @@
 // engines: postgres
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { callProgram } from '@platform/testkit/call-program'
 import { freePort } from '@platform/testkit/free-port'
 import { serviceEnvironment } from '@platform/testing/service-process'
@@ -66,27 +69,47 @@ afterAll(() => {
   vi.resetModules()
 })
 
+/** The environment of a start on a database of its own, and who is connected to that. */
+async function newStart(more: Record<string, string> = {}) {
+  const env = await serviceEnvironment('api', {
+    IDP_URL: 'http://localhost:1',
+    EDGE_PORT: String(await freePort()),
+    OBJECTS_URL: 'file:///tmp/platform-no-objects',
+    ...more,
+  })
+  const sql = postgres(env.DATABASE_URL ?? '', { max: 1, onnotice: () => {} })
+  onTestFinished(() => sql.end({ timeout: 1 }))
+  const left = async () =>
+    (
+      await sql<{ name: string }[]>`
+        select application_name as name from pg_stat_activity
+        where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid()`
+    ).map(({ name }) => name)
+  return { env, left }
+}
+
 test.each(['cluster', 'tenancy', 'credentials', 'ai', 'storage', 'deploy', 'observe', 'edge', 'overview'])(
   'a start that fails while the area %s opens says so, closes all before it backwards and leaves no connection',
   async (area) => {
     // What fails after that must not hide the reason.
     Object.assign(broken, { area, opened: [], closed: [], isClosingBroken: area === 'edge' })
-    const env = await serviceEnvironment('api', {
-      IDP_URL: 'http://localhost:1',
-      EDGE_PORT: String(await freePort()),
-      OBJECTS_URL: 'file:///tmp/platform-no-objects',
-    })
+    const { env, left } = await newStart()
     const { code, stderr } = await callProgram(run, { words: [], env })
     expect([code, stderr]).toEqual([1, `Cannot start: ${area} cannot open\n`])
     expect(broken.closed).toEqual(broken.opened.toReversed())
-    const sql = postgres(env.DATABASE_URL ?? '', { max: 1, onnotice: () => {} })
-    onTestFinished(() => sql.end({ timeout: 1 }))
-    const left = async () =>
-      (
-        await sql<{ name: string }[]>`
-          select application_name as name from pg_stat_activity
-          where datname = current_database() and backend_type = 'client backend' and pid <> pg_backend_pid()`
-      ).map(({ name }) => name)
     await expect.poll(left).toEqual([])
   },
 )
+
+test('a start with a file of AI providers that is none names it, and leaves no connection', async () => {
+  Object.assign(broken, { area: '', opened: [], closed: [], isClosingBroken: false })
+  const folder = await mkdtemp(join(tmpdir(), 'failed-start-'))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  const path = join(folder, 'providers.json')
+  await writeFile(path, '{"providers": 1}')
+  const { env, left } = await newStart({ AI_PROVIDERS: path })
+  const { code, stderr } = await callProgram(run, { words: [], env })
+  expect([code, stderr]).toEqual([1, expect.stringMatching(/^AI_PROVIDERS: .+providers\.json is not right:\n/)])
+  expect(broken.closed).toEqual(broken.opened.toReversed())
+  await expect.poll(left).toEqual([])
+})
