@@ -3,19 +3,15 @@ import type { Part } from '@platform/service/run-service'
 import type { Running } from '../area.ts'
 
 /**
- * The jobs of all areas in groups that run side by side: those of one interval of one area, and all that run every `everyMs`. These
- * begin with the top area, so that what loses its last reference in a round is found in it by the areas below.
+ * The jobs of all areas in groups that run side by side, by their interval: all that have none of their own, from the top area down,
+ * so that what loses its last reference in a round is found in it by the areas below; and those of one interval of one area.
  */
-function groupJobs({ areas }: Running, everyMs: number): { everyMs: number; jobs: Jobs<unknown> }[] {
-  const groups = areas.flatMap(({ jobs }) =>
-    [...Map.groupBy(jobs, (job) => job.everyMs)].map(([ownMs, group]) => ({ everyMs: ownMs, group })),
+function groupJobs({ areas }: Running, everyMs: number): [everyMs: number, jobs: Jobs<unknown>][] {
+  const common = areas.toReversed().flatMap(({ jobs }) => jobs.filter((job) => job.everyMs === undefined))
+  const own = areas.flatMap(({ jobs }) => [...Map.groupBy(jobs, (job) => job.everyMs)])
+  return [[everyMs, common] as const, ...own].flatMap(([ms, jobs]) =>
+    ms === undefined ? [] : [[ms, Object.fromEntries(jobs.map(({ name, run }) => [name, run]))]],
   )
-  const together = groups.filter((group) => group.everyMs === undefined).toReversed()
-  const apart = groups.flatMap(({ everyMs: ownMs, group }) => (ownMs === undefined ? [] : [{ everyMs: ownMs, group }]))
-  return [{ everyMs, group: together.flatMap(({ group }) => group) }, ...apart].map((each) => ({
-    everyMs: each.everyMs,
-    jobs: Object.fromEntries(each.group.map(({ name, run }) => [name, run])),
-  }))
 }
 
 /**
@@ -24,8 +20,8 @@ function groupJobs({ areas }: Running, everyMs: number): { everyMs: number; jobs
  * timer of its own.
  */
 export function startWorker(running: Running, everyMs: number): Part {
-  const groups = groupJobs(running, everyMs).map((group) =>
-    startPeriodicJobs(running.core, group.jobs, { everyMs: group.everyMs, isFirstAtOnce: true }),
+  const groups = groupJobs(running, everyMs).map(([ms, jobs]) =>
+    startPeriodicJobs(running.core, jobs, { everyMs: ms, isFirstAtOnce: true }),
   )
   const workers = running.areas.flatMap((area) => (area.workers ?? []).map((start) => start()))
   return {
