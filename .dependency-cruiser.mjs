@@ -1,6 +1,7 @@
-// Imports go one way, drawn as arrows from who imports to what is imported: tests → testing → services → packages, and within a
-// service main → run → compose and roles → areas → http → packages. The identity provider has features in the place of areas, and
-// `site` between features and http: what all pages of the account site share. Tests may import anything and are left out.
+// Imports go one way. An arrow leads from who imports to what is imported: tests → testing → services → packages. In the API it is
+// main → run → compose → areas → http → packages; the roles import no area. In the identity provider it is main → run → roles →
+// features → site → http → packages, where `site` is what all pages of the account site share. Tests may import anything and are
+// left out.
 
 /** The areas of the API, lowest first, and which areas each may import. Whatever is not named fails. */
 export const arrows = {

@@ -12,7 +12,7 @@ export type ApiOverrides = NonNullable<Parameters<typeof compose>[1]>
 type Running = Awaited<ReturnType<typeof compose>>['deps']
 type Opened = Running['opened']
 
-/** The areas whose deps tests use. */
+/** A function of an area's deps, for each of the areas: what can be given to all of these has the members of all deps. */
 type DepsOf<Name extends keyof Opened> = Name extends keyof Opened ? (each: Opened[Name]['deps']) => void : never
 type AllDeps = DepsOf<keyof Opened> extends (each: infer Deps) => void ? Deps : never
 

@@ -46,7 +46,7 @@ test('names in the statement that makes a role the owner are quoted', () => {
   expect(sentence).not.toContain('hunter2')
 })
 
-test('what cannot be closed after a failed start does not hide why it failed', () => {
+test('a failed start names its cause, although something open could not be closed after it', () => {
   const cause = new ConfigError('OBJECTS_URL is not valid')
   const wrapped = new Error('The start failed', { cause })
   expect(startupFailure(new SuppressedError(new Error('The database hangs'), wrapped), env)).toBe(cause.message)

@@ -14,7 +14,7 @@ beforeAll(async () => {
 })
 afterAll(() => platform.close())
 
-test('what a Function prints while the process of its edge stops is in its runtime log', async () => {
+test('the runtime log has the lines that a Function prints while the process of its edge stops', async () => {
   const edge = await platform.addEdge()
   const code = `process.on('exit', () => console.log('last words'))\n${handler("res.end('hello')")}`
   const archive = buildOutput({ index: code }, { routes: [{ src: '/.*', dest: '/' }] })

@@ -3,8 +3,9 @@ import type { Part } from '@platform/service/run-service'
 import type { Running } from '../area.ts'
 
 /**
- * The jobs of all areas in groups that run side by side, by their interval: all that have none of their own, from the top area down,
- * so that what loses its last reference in a round is found in it by the areas below; and those of one interval of one area.
+ * The jobs of all areas, in groups that run side by side. Jobs without an interval of their own are one group, from the top area
+ * down: what loses its last reference in a round is then found in the same round by the areas below. Of the others, an area's jobs
+ * of one interval are a group.
  */
 function groupJobs({ areas }: Running, everyMs: number): [everyMs: number, jobs: Jobs<unknown>][] {
   const common = areas.toReversed().flatMap(({ jobs }) => jobs.filter((job) => job.everyMs === undefined))

@@ -35,7 +35,7 @@ export function openObserve(
       { name: 'keep the days of runtime logs', run: keepRuntimeLogDays },
       { name: 'discard the sums of requests', run: discardSummaries },
       { name: 'discard the order of followed requests', run: discardFollowed },
-      // Reads all days after a start, which may take minutes: beside the others rather than before those of the areas below.
+      // After a start it reads all days, which may take minutes. With an interval of its own it delays no job of the areas below.
       { name: 'rank the paths of request logs', everyMs: config.JOBS_EVERY_MS, run: openPathRanker() },
     ],
     streams: {
