@@ -20,11 +20,13 @@ const newKey = (): SigningKey => ({ kid: randomUUID(), ...generateKeyPairSync('r
 async function startIssuer(published: SigningKey[]) {
   let nowMs = Date.now()
   let isAway = false
+  let more = {}
   let reads = 0
   const server = createServer((request, response) => {
     if (isAway) return void request.socket.destroy()
     const answer = (body: object) => response.setHeader('content-type', 'application/json').end(JSON.stringify(body))
-    if (request.url !== '/jwks') return answer({ issuer, jwks_uri: `${issuer}/jwks`, userinfo_endpoint: issuer })
+    if (request.url !== '/jwks')
+      return answer({ issuer, jwks_uri: `${issuer}/jwks`, userinfo_endpoint: issuer, ...more })
     reads++
     Promise.all(
       published.map(async ({ kid, publicKey }) => ({ kid, alg: 'RS256', ...(await exportJWK(publicKey)) })),
@@ -59,6 +61,7 @@ async function startIssuer(published: SigningKey[]) {
         .setExpirationTime(new Date(nowMs + 3_600_000))
         .sign(key.privateKey),
     publish: (...keysNow: SigningKey[]) => void (published = keysNow),
+    publishMore: (members: object) => void (more = members),
     away: (state: boolean) => void (isAway = state),
     advance: (ms: number) => void (nowMs += ms),
     reads: () => reads,
@@ -151,4 +154,39 @@ test('a check fails while the issuer is away, and costs nobody the known keys', 
   expect(await issuer.verify(await issuer.sign(key))).toBe('accepted')
   issuer.away(false)
   await issuer.keys.check()
+})
+
+test('an issuer is read from another origin and path, and its pages keep the origin that browsers know', async () => {
+  const server = createServer(({ url }, response) => {
+    response.setHeader('content-type', 'application/json')
+    const found = {
+      issuer,
+      jwks_uri: `${issuer}/jwks`,
+      userinfo_endpoint: `${issuer}/me`,
+      invitation_endpoint: `${issuer}/join`,
+    }
+    response.end(JSON.stringify(url === '/metadata' ? found : { issuer: 'somebody else' }))
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => void server.close())
+  const issuer = 'https://id.example.com'
+  const inside = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const keys = discoverIssuer(issuer, inside, () => new Date(), '/metadata')
+  expect((await keys.endpoint('userinfo_endpoint')).href).toBe(`${inside}/me`)
+  expect((await keys.page('invitation_endpoint')).href).toBe(`${issuer}/join`)
+})
+
+test('a page that an issuer does not publish is unavailable (503), and found within 10 s once it does', async () => {
+  const issuer = await startIssuer([])
+  const page = () =>
+    issuer.keys.page('invitation_endpoint').then(
+      ({ href }) => href,
+      ({ status }: { status: number }) => status,
+    )
+  expect(await page()).toBe(503)
+  issuer.publishMore({ invitation_endpoint: 'https://id.example.com/join' })
+  issuer.advance(9_999)
+  expect(await page()).toBe(503)
+  issuer.advance(1)
+  expect(await page()).toBe('https://id.example.com/join')
 })

@@ -41,6 +41,11 @@ export const ownKeys = (keySet: KeySet): IssuerKeys => ({
 export interface DiscoveredIssuer extends IssuerKeys {
   /** Returns the URL by which we reach one of its endpoints. Throws Unavailable if the discovery document cannot be read. */
   endpoint(name: 'userinfo_endpoint'): Promise<URL>
+  /**
+   * Returns the URL of one of its pages as it is published, for browsers. Throws Unavailable if the discovery document cannot be
+   * read, or names no such page.
+   */
+  page(name: 'invitation_endpoint'): Promise<URL>
   /** Reloads the JWKS. Rejects if that fails; the known keys stay in use. */
   check(): Promise<void>
 }
@@ -48,6 +53,7 @@ export interface DiscoveredIssuer extends IssuerKeys {
 interface Discovery {
   jwks_uri: string
   userinfo_endpoint: string
+  invitation_endpoint?: string
 }
 
 /**
@@ -55,9 +61,15 @@ interface Discovery {
  * minutes, synchronously from 5 minutes, and at once for an unknown kid, at most every second. While the issuer is unavailable,
  * the known keys stay in use.
  *
- * issuer: compared with the document's `issuer`. fetchFrom: the origin to fetch from, if different (an internal one).
+ * issuer: compared with the document's `issuer`. fetchFrom: the origin to fetch from, if different (an internal one). path: of the
+ * document; that of RFC 8414 for an issuer that signs nobody in.
  */
-export function discoverIssuer(issuer: string, fetchFrom: string, now: () => Date): DiscoveredIssuer {
+export function discoverIssuer(
+  issuer: string,
+  fetchFrom: string,
+  now: () => Date,
+  path = '/.well-known/openid-configuration',
+): DiscoveredIssuer {
   type Remote = ReturnType<typeof createRemoteJWKSet>
   let discovery: Promise<{ document: Discovery; remote: Remote }> | undefined
   let kids = ''
@@ -75,11 +87,16 @@ export function discoverIssuer(issuer: string, fetchFrom: string, now: () => Dat
       : location
   }
 
-  async function discover(): Promise<{ document: Discovery; remote: Remote }> {
-    const document = (await getJson(new URL('/.well-known/openid-configuration', fetchFrom), {
+  const readDocument = async (): Promise<Discovery> => {
+    const document = (await getJson(new URL(path, fetchFrom), {
       signal: AbortSignal.timeout(FETCH_TIMEOUT_MS),
     })) as Discovery & { issuer?: unknown }
     if (document.issuer !== issuer) throw new Error(`discovery names another issuer than ${issuer}`)
+    return document
+  }
+
+  async function discover(): Promise<{ document: Discovery; remote: Remote }> {
+    const document = await readDocument()
     const remote = createRemoteJWKSet(reachable(document.jwks_uri), {
       timeoutDuration: FETCH_TIMEOUT_MS,
       cooldownDuration: COOLDOWN_MS,
@@ -99,6 +116,19 @@ export function discoverIssuer(issuer: string, fetchFrom: string, now: () => Dat
     } catch (cause) {
       discovery = undefined
       throw new Unavailable('The identity provider cannot be reached; try again later', cause)
+    }
+  }
+
+  let documentReadAt = 0
+  /** The document as it is now, at most every RETRY_MS: an issuer that was upgraded names more than it did. */
+  async function readDocumentAgain(): Promise<Discovery> {
+    const known = await getIssuer()
+    if (now().getTime() - documentReadAt < RETRY_MS) return known.document
+    documentReadAt = now().getTime()
+    try {
+      return Object.assign(known.document, await readDocument())
+    } catch (cause) {
+      throw new Unavailable('The issuer cannot be reached; try again later', cause)
     }
   }
 
@@ -141,6 +171,11 @@ export function discoverIssuer(issuer: string, fetchFrom: string, now: () => Dat
 
   return {
     endpoint: async (name) => reachable((await getIssuer()).document[name]),
+    async page(name) {
+      const url = (await getIssuer()).document[name] ?? (await readDocumentAgain())[name]
+      if (url === undefined) throw new Unavailable(`The identity provider has no ${name}`)
+      return new URL(url)
+    },
     isFresh,
     async check() {
       await renew()

@@ -5,6 +5,8 @@ const identityScopes = ['openid', 'profile', 'email', 'offline_access'] as const
 export const apiScopes = [
   'platform:organizations:read',
   'platform:organizations:write',
+  'platform:members:read',
+  'platform:members:write',
   'platform:api_keys:read',
   'platform:api_keys:write',
   'platform:api_keys:delete',
@@ -30,8 +32,10 @@ export const apiScopes = [
 /** A scope that an API operation may require. */
 export type ApiScope = (typeof apiScopes)[number]
 
-/** The scopes that an API key can hold: no key manages keys (D68). */
-export const apiKeyScopes: readonly ApiScope[] = apiScopes.filter((scope) => !scope.startsWith('platform:api_keys:'))
+/** The scopes that an API key can hold: no key manages keys (D68), or invites people. */
+export const apiKeyScopes: readonly ApiScope[] = apiScopes.filter(
+  (scope) => !/^platform:(?:api_keys|members):/.test(scope),
+)
 
 /** All scopes that a token of the identity provider may have (B §2 Scopes). */
 export const scopeCatalogue = [...identityScopes, ...apiScopes] as const

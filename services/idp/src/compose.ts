@@ -2,35 +2,23 @@ import { fileURLToPath } from 'node:url'
 import { ownKeys } from '@platform/auth/issuer-keys'
 import { openKeySet } from '@platform/auth/key-set'
 import { createTokenVerifier } from '@platform/auth/token-verifier'
-import type { Logger } from '@platform/runtime/logger'
+import { openMailer } from '@platform/mail/open-mailer'
+import { createAfterAnswer } from '@platform/service/after-answer'
 import { createDatabasePreparation, type PrepareDatabase } from '@platform/service/prepare-database'
 import type { Checks } from '@platform/service/dependencies'
 import { createRequestRecord } from '@platform/service/request-record'
 import { openResources, type ResourceOverrides } from '@platform/service/service-resources'
-import { createAfterAnswer } from './after-answer.ts'
 import type { Config } from './config.ts'
 import type { Deps } from './deps.ts'
-import { createMailFolder } from './drivers/mail-folder.ts'
-import { openMailSmtp } from './drivers/mail-smtp.ts'
 import { createHashing, type Hashing } from './features/accounts/hashing.ts'
 import { createPasswords } from './features/accounts/passwords.ts'
-import type { Mailer } from './features/mail/mailer.ts'
-import { createSignedMailer } from './features/mail/signed-mailer.ts'
+import { createInvitationVerifier } from './features/invitations/invitation.ts'
 import { openRefreshKeys } from './features/refresh/refresh-keys.ts'
 
 export const prepareDatabase: PrepareDatabase = createDatabasePreparation(
   'idp',
   fileURLToPath(new URL('../migrations', import.meta.url)),
 )
-
-async function openMailer(config: Config, now: () => Date, logger: Logger): Promise<Mailer | undefined> {
-  const { MAIL_URL: url, mailFrom: from, accountUrl } = config
-  if (url === undefined) return undefined
-  const mailer = url.startsWith('file:')
-    ? createMailFolder({ folder: fileURLToPath(url), from, now, logger })
-    : await openMailSmtp({ url, from })
-  return createSignedMailer(mailer, accountUrl)
-}
 
 /** Replacements for tests; no variable of the environment reaches them. */
 interface Overrides extends ResourceOverrides {
@@ -68,7 +56,23 @@ export async function compose(
       sealer,
       limiter,
       addressOf: resources.clientAddress,
-      mailer: await openMailer(config, now, logger),
+      mailer: await openMailer({
+        url: config.MAIL_URL,
+        from: config.MAIL_FROM,
+        site: config.accountUrl,
+        now,
+        logger,
+      }),
+      mailFolderShown:
+        config.SHOW_MAIL_FOLDER && config.MAIL_URL?.startsWith('file:') ? fileURLToPath(config.MAIL_URL) : undefined,
+      signUp: {
+        policy: config.SIGN_UP,
+        domains: config.SIGN_UP_DOMAINS,
+        invitationDomains: config.INVITATION_DOMAINS,
+        supportUrl: config.SUPPORT_URL,
+      },
+      verifyInvitation: createInvitationVerifier(config.INVITATION_ISSUERS, issuer, now),
+      takesInvitations: config.INVITATION_ISSUERS.length > 0,
       afterAnswer,
       verifyAccessToken: createTokenVerifier([{ issuer, audience: issuer, alg: 'RS256', keys: ownKeys(keySet) }], now)
         .verify,

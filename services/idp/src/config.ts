@@ -1,7 +1,17 @@
-import { platformName } from '@platform/look/name'
-import { ConfigError, count, hasFolderIfFile, list, origin } from '@platform/runtime/config'
+import { asciiDomain } from '@platform/mail/mail-address'
+import { mailVariables } from '@platform/mail/mail-variables'
+import { ConfigError, count, flag, list, origin } from '@platform/runtime/config'
 import { readServiceConfig, serviceVariables } from '@platform/service/service-config'
 import { z } from 'zod'
+
+/** Domains of addresses, in the form in which addresses are read. */
+const mailDomains = list.transform((domains, context) =>
+  domains.map((domain) => {
+    const ascii = asciiDomain(domain)
+    if (ascii === undefined) context.addIssue('an entry is no domain')
+    return ascii ?? ''
+  }),
+)
 
 const schema = z.object({
   ...serviceVariables({ name: 'id', port: 4001, healthPort: 9401 }),
@@ -14,17 +24,30 @@ const schema = z.object({
   AUDIENCES: list
     .pipe(z.array(z.url({ protocol: /^https?$/ })))
     .describe('URLs of the services that take access tokens, with commas, such as https://api.example.com'),
-  MAIL_URL: z
-    .url({ protocol: /^(smtps?|file)$/ })
-    .refine((url) => url.startsWith('file:') || URL.parse(url)?.hostname !== '', 'it names no host')
-    .refine(hasFolderIfFile, 'file: takes three slashes and a folder')
+  ...mailVariables,
+  SHOW_MAIL_FOLDER: flag
+    .default(false)
+    .describe('true to name the folder of MAIL_URL on pages that promise a letter, where one machine is all there is'),
+  SIGN_UP: z
+    .enum(['closed', 'domains', 'open'])
+    .default('closed')
+    .describe('who may create an account: closed (nobody but the invited), domains (those of SIGN_UP_DOMAINS) or open'),
+  SIGN_UP_DOMAINS: mailDomains.describe(
+    'the domains whose addresses may create an account with SIGN_UP=domains, with commas, such as example.com',
+  ),
+  INVITATION_ISSUERS: list
+    .transform((entries) => entries.map((entry) => entry.split('=')))
+    .pipe(z.array(z.union([z.tuple([origin]), z.tuple([origin, origin])])))
+    .describe(
+      'APIs whose invitations are taken, with commas, such as https://api.example.com, or https://api.example.com=http://api:4000 to fetch its keys from another origin',
+    ),
+  INVITATION_DOMAINS: mailDomains.describe(
+    'the domains whose addresses may create an account by an invitation, with commas, such as example.com; any without it',
+  ),
+  SUPPORT_URL: z
+    .url({ protocol: /^(https?|mailto)$/ })
     .optional()
-    .describe('a URL for mail, such as smtps://user:password@mail.example.com or file:///var/mail'),
-  MAIL_FROM: z
-    .string()
-    .regex(/^(?:[^\p{Cc}<>]+ <[^\s@<>]+@[^\s@<>]+>|[^\s@<>]+@[^\s@<>]+)$/u)
-    .optional()
-    .describe('the sender of mail, such as Accounts <no-reply@example.com>'),
+    .describe('where people ask for an account, such as https://example.com/help or mailto:help@example.com'),
   HASHING_IDLE_MS: count
     .default(60_000)
     .describe('after how many milliseconds without a password the process that hashes them ends, such as 60000'),
@@ -37,7 +60,21 @@ export const variables: readonly string[] = Object.keys(schema.shape)
 export const retired: Readonly<Record<string, string>> = {}
 
 /** The service's configuration from the environment; every other file gets it from here. */
-export type Config = ReturnType<typeof readServiceConfig<typeof schema>> & { accountUrl: string; mailFrom: string }
+export type Config = ReturnType<typeof readServiceConfig<typeof schema>> & { accountUrl: string }
+
+/** Throws ConfigError if people could begin to sign up and never get a letter, or if no domain is named. */
+function requireSignUpVariables({
+  SIGN_UP,
+  SIGN_UP_DOMAINS,
+  MAIL_URL,
+}: ReturnType<typeof readServiceConfig<typeof schema>>): void {
+  if (SIGN_UP !== 'closed' && MAIL_URL === undefined)
+    throw new ConfigError(
+      `SIGN_UP=${SIGN_UP} mails a code to everyone who signs up: set MAIL_URL, such as smtps://user:password@mail.example.com, or SIGN_UP=closed`,
+    )
+  if (SIGN_UP === 'domains' && SIGN_UP_DOMAINS.length === 0)
+    throw new ConfigError('SIGN_UP=domains wants SIGN_UP_DOMAINS, such as example.com')
+}
 
 /**
  * Reads the environment, once. Throws ConfigError with a sentence for every invalid variable. The account site has to share
@@ -48,9 +85,9 @@ export function loadConfig(env: Record<string, string | undefined>): Config {
   const account = new URL(config.ACCOUNT_URL ?? config.PUBLIC_URL)
   if (account.origin !== config.PUBLIC_URL || account.search || account.hash || account.username)
     throw new ConfigError(`ACCOUNT_URL is not valid: expected ${schema.shape.ACCOUNT_URL.description}`)
+  requireSignUpVariables(config)
   return {
     ...config,
     accountUrl: account.href.replace(/\/+$/, ''),
-    mailFrom: config.MAIL_FROM ?? `${platformName} <no-reply@${account.hostname}>`,
   }
 }

@@ -5,10 +5,12 @@ import type { RateLimiter } from '@platform/ratelimit/rate-limiter'
 import type { Db } from '@platform/runtime/database'
 import type { Logger } from '@platform/runtime/logger'
 import type { Sealer } from '@platform/runtime/seal'
+import type { Mailer } from '@platform/mail/mailer'
+import type { AfterAnswer } from '@platform/service/after-answer'
 import type { AnsweredRequest } from '@platform/service/request-record'
-import type { AfterAnswer } from './after-answer.ts'
 import type { Passwords } from './features/accounts/passwords.ts'
-import type { Mailer } from './features/mail/mailer.ts'
+import type { VerifyInvitation } from './features/invitations/invitation.ts'
+import type { SignUpSettings } from './features/sign-up/settings.ts'
 import type { RefreshKeys } from './features/refresh/refresh-keys.ts'
 
 /** Everything a feature may need; compose.ts creates it once per process. */
@@ -33,7 +35,13 @@ export interface Deps {
   addressOf: ClientAddress
   /** Undefined if MAIL_URL is not set: then users have to ask the operator. */
   mailer: Mailer | undefined
+  /** Where mail is written, if pages may say so: where one machine is all there is. */
+  mailFolderShown: string | undefined
   afterAnswer: AfterAnswer
+  signUp: SignUpSettings
+  verifyInvitation: VerifyInvitation
+  /** True if some API is trusted with invitations. */
+  takesInvitations: boolean
   /** Verifies an access token of this issuer (D5). Throws InvalidToken. */
   verifyAccessToken: (token: string) => Promise<AccessToken>
 }

@@ -9,18 +9,21 @@ import { deviceAuthorizationEndpoint } from './features/device/routes.ts'
 import { discoveryEndpoints } from './features/discovery/routes.ts'
 import { emailPages } from './features/email/pages.ts'
 import { homePage } from './features/home/pages.ts'
+import { joinPages } from './features/join/pages.ts'
 import { passkeysPages } from './features/passkeys/pages.ts'
 import { passwordPage } from './features/password/pages.ts'
 import { resetPages } from './features/password/reset-pages.ts'
 import { revokeEndpoint } from './features/revoke/routes.ts'
 import { findSession } from './features/sessions/sessions.ts'
 import { signInPages } from './features/sign-in/pages.ts'
+import { signUpPages } from './features/sign-up/pages.ts'
 import { signOutPage } from './features/sign-out/pages.ts'
 import { logoutEndpoint } from './features/sign-out/routes.ts'
 import { findMissingProof } from './features/step-up/missing-proof.ts'
 import { stepUpPages } from './features/step-up/pages.ts'
 import { tokenEndpoint } from './features/token/routes.ts'
 import { userinfoEndpoint } from './features/userinfo/routes.ts'
+import { welcomePage } from './features/welcome/pages.ts'
 import type { Endpoint, Handle } from './http/app.ts'
 import { answerMissingPage } from './site/missing-page.ts'
 import type { Page } from './site/page.ts'
@@ -31,12 +34,15 @@ import { styleEndpoints } from './site/style.ts'
 export const pages: readonly Page[] = [
   homePage,
   ...signInPages,
+  ...signUpPages,
+  ...joinPages,
   ...stepUpPages,
   ...authorizePages,
   signOutPage,
   ...emailPages,
   passwordPage,
   ...resetPages,
+  welcomePage,
   ...authenticatorPages,
   ...passkeysPages,
   ...sessionsPages,

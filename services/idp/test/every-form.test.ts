@@ -2,34 +2,26 @@ import { Browser, formsOn, type Visit } from '@platform/testkit/browser'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { listEndpoints, pages } from '../src/endpoints.ts'
 import { formRecipes } from './form-recipes.ts'
+import { type InvitationIssuer, startInvitationIssuer } from './invitation-issuer.ts'
+import { readEverything } from './read-everything.ts'
 import { startTestIdp, type TestIdp } from './start.ts'
 
+let issuer: InvitationIssuer
 let idp: TestIdp
 beforeAll(async () => {
-  idp = await startTestIdp()
+  issuer = await startInvitationIssuer()
+  idp = await startTestIdp({ SIGN_UP: 'open', INVITATION_ISSUERS: issuer.entry })
 })
-afterAll(() => idp.close())
-
-/** Every row of every table. What goes on after an answer is over first. */
-async function readEverything(): Promise<Record<string, unknown[]>> {
-  await idp.deps.afterAnswer.settled()
-  const tables = await idp.deps.db.execute<{ name: string }>(
-    `select table_name as name from information_schema.tables where table_schema = 'public'`,
-  )
-  const contents = await Promise.all(
-    tables.map(async ({ name }) => {
-      const rows = await idp.deps.db.execute<{ row: unknown }>(`select to_jsonb(t) as row from "${name}" t order by 1`)
-      return [name, rows.map(({ row }) => row)] as const
-    }),
-  )
-  return Object.fromEntries(contents)
-}
+afterAll(async () => {
+  await idp.close()
+  await issuer.close()
+})
 
 /** The page's form, open in a browser and filled in, as a request for the page's path. */
 async function openForm(path: string) {
   const recipe = formRecipes[path]
   if (!recipe) throw new Error(`Say in test/form-recipes.ts how the form of ${path} is filled in rightly`)
-  const { browser, shown, fields, ...more } = await recipe(idp)
+  const { browser, shown, fields, ...more } = await recipe(idp, issuer)
   const action = `${idp.url}${path}`
   const form = formsOn(shown).find(
     (form) => form.action === action && Object.keys(fields).every((n) => form.names.has(n)),
@@ -49,11 +41,11 @@ describe.each(withForms)('the form of $path', ({ path, session }) => {
     // Somebody else, who may have the same page open.
     const other = session === 'none' ? new Browser() : await idp.signedIn(await idp.person())
     await other.visit(`${idp.url}/sign-in`)
-    const before = await readEverything()
+    const before = await readEverything(idp)
     const expectRefused = async (why: string, status: number, posted: Promise<Visit>) => {
       const answer = await posted
       expect({ why, status: answer.status }).toEqual({ why, status })
-      expect(await readEverything(), why).toEqual(before)
+      expect(await readEverything(idp), why).toEqual(before)
       return answer
     }
 
@@ -81,21 +73,21 @@ describe.each(withForms)('the form of $path', ({ path, session }) => {
       await expectRefused(`${name}: ${value}`, 403, browser.visit(action, form, { [name]: value }))
 
     expect([200, 303]).toContain((await browser.visit(action, form)).status)
-    expect(await readEverything()).not.toEqual(before)
+    expect(await readEverything(idp)).not.toEqual(before)
   })
 })
 
 describe.each(withForms.filter(({ session }) => session === 'fresh'))('the form of $path', ({ path }) => {
   test('is refused a quarter of an hour after its user signed in, which changes nothing', async () => {
     const { action, browser, form } = await openForm(path)
-    const before = await readEverything()
+    const before = await readEverything(idp)
     idp.advance(QUARTER_MS)
     const { status, location } = await browser.visit(action, form)
     expect({ status, location }).toEqual({
       status: 303,
       location: expect.stringContaining(`${idp.url}/sign-in?returnTo=`) as string,
     })
-    expect(await readEverything()).toEqual(before)
+    expect(await readEverything(idp)).toEqual(before)
   })
 })
 

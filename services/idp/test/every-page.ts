@@ -3,16 +3,20 @@ import { base32 } from 'oslo/encoding'
 import { generateHOTP } from 'oslo/otp'
 import type { BrowserContext, Page } from 'playwright-core'
 import { setClientPolicy } from '../src/features/clients/clients.ts'
+import { inviteUser } from '../src/features/welcome/invite-user.ts'
 import { addVirtualAuthenticator } from '@platform/testkit/chromium'
 import { addConnections, addSessions } from './crowded-account.ts'
+import type { InvitationIssuer } from './invitation-issuer.ts'
 import { passkeyOptionsOn, SoftAuthenticator } from './soft-authenticator.ts'
 import { linkIn, type TestIdp, type TestPerson } from './start.ts'
 
 /** A walk through the account site: `look` is called on every page, in every state that looks different. */
 type Look = (name: string, page: Page) => Promise<void>
 
-interface Walk {
+export interface Walk {
   idp: TestIdp
+  /** An API that invites to its organizations. */
+  issuer: InvitationIssuer
   context: BrowserContext
   page: Page
   look: Look
@@ -31,7 +35,7 @@ async function sendPassword({ idp, page }: Walk, { email, password }: TestPerson
   await button(page, 'Sign in').click()
 }
 
-async function signIn(walk: Walk, person: TestPerson): Promise<void> {
+export async function signIn(walk: Walk, person: TestPerson): Promise<void> {
   await sendPassword(walk, person)
   await walk.page.waitForURL((url) => !url.pathname.endsWith('/sign-in'))
 }
@@ -81,6 +85,17 @@ export async function walkSignedOut({ idp, page, look }: Walk): Promise<void> {
   await look('set-password, done', page)
   await page.goto(link)
   await look('set-password, gone', page)
+  const { link: welcome } = await inviteUser(idp.deps, { email: 'ada@example.com', lifetimeMs: 3_600_000 })
+  await page.goto(welcome)
+  await look('welcome', page)
+  await page.getByLabel('Given name').fill('Ada')
+  await page.getByLabel('New password', { exact: true }).fill('a new and longer password')
+  await page.getByLabel('New password, once more').fill('another than that')
+  await button(page, 'Save and sign in').click()
+  await page.getByRole('alert').waitFor()
+  await look('welcome, refused', page)
+  await page.goto(`${idp.url}/welcome?token=x`)
+  await look('welcome, gone', page)
   await page.goto(`${idp.url}/verify-email?token=x`)
   await look('verify-email, gone', page)
   await page.goto(`${idp.url}/sign-out`)

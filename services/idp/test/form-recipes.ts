@@ -1,6 +1,10 @@
+import { randomUUID } from 'node:crypto'
 import { Browser, type Visit } from '@platform/testkit/browser'
 import { base32 } from 'oslo/encoding'
 import { generateHOTP } from 'oslo/otp'
+import { askForCode, lastCode, NAMES, newAddress, proveAddress } from './come-in.ts'
+import type { InvitationIssuer } from './invitation-issuer.ts'
+import { inviteUser } from '../src/features/welcome/invite-user.ts'
 import { passkeyOptionsOn, SoftAuthenticator } from './soft-authenticator.ts'
 import { linkIn, type TestIdp, type TestPerson } from './start.ts'
 
@@ -20,9 +24,10 @@ interface OpenForm {
   unproven?: Browser
 }
 
-type Recipe = (idp: TestIdp) => Promise<OpenForm>
+type Recipe = (idp: TestIdp, issuer: InvitationIssuer) => Promise<OpenForm>
 
 const STEP_MS = 30_000
+const DAY_MS = 86_400_000
 
 const secretOn = (page: Visit): Uint8Array =>
   base32.decode((/class="secret">([^<]+)</.exec(page.body)?.[1] ?? '').replaceAll(' ', ''), { strict: false })
@@ -98,6 +103,23 @@ export const formRecipes: Record<string, Recipe> = {
     const shown = await browser.visit(`${idp.url}/sign-in`)
     return { browser, shown, fields: { credential: authenticator.get(passkeyOptionsOn(shown)) } }
   },
+  '/sign-up': async (idp) => {
+    const browser = new Browser()
+    return { browser, shown: await browser.visit(`${idp.url}/sign-up`), fields: { email: newAddress() } }
+  },
+  '/sign-up/code': async (idp) => {
+    const { email, browser, page } = await askForCode(idp, newAddress())
+    return { browser, shown: page, fields: { code: await lastCode(idp, email) } }
+  },
+  '/sign-up/name': async (idp) => {
+    const { browser, page } = await proveAddress(idp, newAddress())
+    return { browser, shown: page, fields: { ...NAMES, way: 'password' } }
+  },
+  '/join/confirm': async (idp, issuer) => {
+    const { person, browser } = await signedIn(idp)
+    const assertion = await issuer.invite(idp, { email: person.email })
+    return { browser, shown: await browser.visit(`${idp.url}/join?invitation=${assertion}`), fields: {} }
+  },
   '/choose-account': async (idp) => {
     const { browser } = await signedIn(idp)
     const url = idp.authorizeUrl(await idp.client(), { prompt: 'select_account' })
@@ -153,6 +175,13 @@ export const formRecipes: Record<string, Recipe> = {
     const shown = await browser.visit(await lettersLink(idp, person))
     const wanted = 'a longer one, of several words'
     return { browser, shown, fields: { new: wanted, again: wanted } }
+  },
+  '/welcome': async (idp) => {
+    const { link } = await inviteUser(idp.deps, { email: `${randomUUID()}@example.com`, lifetimeMs: DAY_MS })
+    const browser = new Browser()
+    const wanted = 'a longer one, of several words'
+    const fields = { givenName: 'Ada', new: wanted, again: wanted, way: 'password' }
+    return { browser, shown: await browser.visit(link), fields }
   },
   '/authenticator/add': async (idp) => {
     const { proven, browser } = await withPasskey(idp)

@@ -5,7 +5,9 @@ import { listEndpoints } from '../src/endpoints.ts'
 import { describeInChromium } from '@platform/testkit/chromium'
 import { isDrill } from '@platform/testkit/test-environment'
 import { walkAccount, walkFactors, walkNames, walkSignedOut } from './every-page.ts'
+import { type InvitationIssuer, startInvitationIssuer } from './invitation-issuer.ts'
 import { startTestIdp, type TestIdp } from './start.ts'
+import { walkJoin, walkSignUp } from './walk-coming-in.ts'
 
 const DESKTOP = { width: 1_280, height: 800 }
 const PHONE = { width: 390, height: 700 }
@@ -20,11 +22,16 @@ const EXPECTED = [
   'Autofocus processing was blocked because a document already has a focused element',
 ]
 
+let issuer: InvitationIssuer
 let idp: TestIdp
 beforeAll(async () => {
-  idp = await startTestIdp()
+  issuer = await startInvitationIssuer()
+  idp = await startTestIdp({ SIGN_UP: 'open', INVITATION_ISSUERS: issuer.entry })
 })
-afterAll(() => idp.close())
+afterAll(async () => {
+  await idp.close()
+  await issuer.close()
+})
 
 /** What axe finds, as rule and place. */
 async function flawsOf(page: Page, rules?: string[]): Promise<string[]> {
@@ -77,6 +84,8 @@ describeInChromium(
 
     test.each([
       { pages: 'before sign-in', walk: walkSignedOut },
+      { pages: 'of creating an account', walk: walkSignUp },
+      { pages: 'of an invitation', walk: walkJoin },
       { pages: 'of the account', walk: walkAccount },
       { pages: 'of passkeys and codes', walk: walkFactors },
       { pages: 'with unusual names', walk: walkNames },
@@ -91,6 +100,7 @@ describeInChromium(
         })
         await walk({
           idp,
+          issuer,
           context,
           page,
           async look(name, page) {

@@ -204,6 +204,17 @@ create table sessions (
   constraint sessions_user_id_users_id_fk FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE
 );
 
+create table sign_ups (
+  browser_hash bytea not null,
+  code_hash bytea not null,
+  email text not null,
+  expires_at timestamp(3) with time zone not null,
+  guesses integer not null,
+  proven_at timestamp(3) with time zone,
+  return_to text not null,
+  constraint sign_ups_pkey PRIMARY KEY (browser_hash)
+);
+
 create table signing_keys (
   activates_at timestamp(3) with time zone not null,
   alg text not null,
@@ -230,6 +241,7 @@ create table users (
   family_name text,
   given_name text,
   id uuid not null,
+  joined jsonb,
   locale text,
   password_hash text,
   picture text,
@@ -281,6 +293,8 @@ CREATE INDEX sessions_by_expiry ON public.sessions USING btree (expires_at);
 CREATE INDEX sessions_by_user ON public.sessions USING btree (user_id);
 
 CREATE UNIQUE INDEX sessions_cookie ON public.sessions USING btree (cookie_hash);
+
+CREATE INDEX sign_ups_by_expiry ON public.sign_ups USING btree (expires_at);
 
 CREATE UNIQUE INDEX signing_keys_activates_at ON public.signing_keys USING btree (activates_at);
 

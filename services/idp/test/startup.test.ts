@@ -48,6 +48,21 @@ test.each([
     { TRUSTED_PROXIES: 'nginx' },
     'TRUSTED_PROXIES is not valid (an entry is neither an address nor a range): expected addresses or ranges of proxies, with commas, such as 10.0.0.0/8\n',
   ],
+  [
+    { SIGN_UP: 'open', MAIL_URL: '' },
+    'SIGN_UP=open mails a code to everyone who signs up: set MAIL_URL, such as smtps://user:password@mail.example.com, or SIGN_UP=closed\n',
+  ],
+  [{ SIGN_UP: 'domains', SIGN_UP_DOMAINS: 'example.com', MAIL_URL: '' }, 'SIGN_UP=domains mails a code to everyone'],
+  [
+    { SIGN_UP: 'domains', MAIL_URL: 'file:///tmp/mail' },
+    'SIGN_UP=domains wants SIGN_UP_DOMAINS, such as example.com\n',
+  ],
+  [{ SIGN_UP: 'invited' }, 'SIGN_UP is not valid ('],
+  [{ SIGN_UP_DOMAINS: 'example.com,exa mple.com' }, 'SIGN_UP_DOMAINS is not valid (an entry is no domain): expected'],
+  [{ INVITATION_DOMAINS: 'a@example.com' }, 'INVITATION_DOMAINS is not valid (an entry is no domain): expected'],
+  [{ INVITATION_ISSUERS: 'https://api.example.com/path' }, 'INVITATION_ISSUERS is not valid'],
+  [{ INVITATION_ISSUERS: 'https://a.example=http://api:4000=x' }, 'INVITATION_ISSUERS is not valid'],
+  [{ SUPPORT_URL: 'javascript:alert(1)' }, 'SUPPORT_URL is not valid'],
   [{ DATABASE_URL: 'postgres://localhost:1/idp' }, 'The database of DATABASE_URL cannot be reached at localhost:1 ('],
 ])('a start with %j ends with a sentence and exit code 1', async (wrong, sentence) => {
   const env = await environment(wrong)

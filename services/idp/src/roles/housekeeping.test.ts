@@ -13,6 +13,7 @@ const tables = [
   'sessions',
   'one_time_links',
   'used_challenges',
+  'sign_ups',
   'authorization_codes',
   'device_authorizations',
   'attempts',
@@ -39,6 +40,8 @@ async function fill(count: number, end: Date): Promise<void> {
     sql`insert into one_time_links (token_hash, purpose, user_id, created_at, expires_at)
       select hash, 'set-password', person, at, at from ${rows}`,
     sql`insert into used_challenges (challenge_hash, expires_at) select hash, at from ${rows}`,
+    sql`insert into sign_ups (browser_hash, email, code_hash, guesses, return_to, expires_at)
+      select hash, 'x@example.com', hash, 0, 'x', at from ${rows}`,
     sql`insert into authorization_codes (code_hash, client_id, user_id, redirect_uri, scope, auth_time, amr, sid, expires_at)
       select hash, client, person, 'x', 'openid', at, 'pwd', id, at from ${rows}`,
     sql`insert into device_authorizations
@@ -87,6 +90,12 @@ test('what is over goes, at most a thousand rows in a transaction, and what is l
   const batches = await batchSizes()
   expect(Math.max(...batches)).toBe(1_000)
   expect(batches.reduce((sum, rows) => sum + rows, 0)).toBe(2_500 * tables.length)
+})
+
+test('codes and sign-ups that are over stay for a day, so that pages can say so', async () => {
+  await fill(3, new Date(idp.now().getTime() - DAY + 60_000))
+  await discardExpired(idp.deps)
+  expect(await countRows()).toEqual({ ...each(3), sessions: 0, one_time_links: 0, used_challenges: 0 })
 })
 
 test('audit events go after the days that are configured, a thousand at a time, and with 0 never', async () => {

@@ -9,6 +9,7 @@ import { oneTimeLinks } from '../features/links/table.ts'
 import { usedChallenges } from '../features/passkeys/table.ts'
 import { refreshFamilies } from '../features/refresh/table.ts'
 import { sessions } from '../features/sessions/table.ts'
+import { signUps } from '../features/sign-up/table.ts'
 
 const EVERY_MS = 600_000
 const DAY_MS = 86_400_000
@@ -41,8 +42,8 @@ async function discardFamilies(db: Deps['db'], before: Date): Promise<boolean> {
 }
 
 /**
- * Deletes unusable rows: sessions, links and challenges at once, codes and device codes a day after they expired (D64). One
- * process works at a time; others skip their run.
+ * Deletes unusable rows: sessions, links and challenges at once, codes, device codes and sign-ups a day after they expired (D64),
+ * so that pages can say what is over. One process works at a time; others skip their run.
  */
 export async function discardExpired({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
   const time = now()
@@ -51,6 +52,7 @@ export async function discardExpired({ db, now }: Pick<Deps, 'db' | 'now'>): Pro
     () => discardBefore(db, sessions.expiresAt, time),
     () => discardBefore(db, oneTimeLinks.expiresAt, time),
     () => discardBefore(db, usedChallenges.expiresAt, time),
+    () => discardBefore(db, signUps.expiresAt, dayAgo),
     () => discardBefore(db, authorizationCodes.expiresAt, dayAgo),
     () => discardBefore(db, deviceAuthorizations.expiresAt, dayAgo),
     () => discardBefore(db, attempts.updatedAt, dayAgo),

@@ -47,6 +47,8 @@ const permissionsPolicy = [
 
 interface Shown {
   title: string
+  /** The title with markup, if it has any. */
+  heading?: Markup
   content: Markup
   status?: ContentfulStatusCode
   /**
@@ -97,7 +99,7 @@ const policyOf = (hasScript: boolean, formAction: string | undefined): string =>
 export async function answerPage(
   c: Ctx,
   deps: Deps,
-  { title, content, status = 200, formAction, hasScript = false, isWide = false }: Shown,
+  { title, heading, content, status = 200, formAction, hasScript = false, isWide = false }: Shown,
 ): Promise<Response> {
   const frame = frameOf(deps)
   // The dash is an entity: a page of Latin 1 alone is joined and sent faster.
@@ -112,7 +114,7 @@ export async function answerPage(
       <body>
         <main ${isWide ? raw('class="wide"') : ''}>
           ${isWide ? frame.headerOfAccount : frame.header}
-          <h1>${title}</h1>
+          <h1>${heading ?? title}</h1>
           ${content}
         </main>
         ${frame.footer}

@@ -31,6 +31,21 @@ export function returnToDevice(
   return { kind: 'account', url: url.href }
 }
 
+/** What an assertion looks like; it is verified where it is used. */
+const ASSERTION = /^[\w-]{1,1000}\.[\w-]{1,3000}\.[\w-]{1,1000}$/
+
+/** The page on which somebody takes an invitation (D112). Without an assertion it says that the invitation no longer works. */
+export function returnToJoin({ accountUrl }: Pick<Deps, 'accountUrl'>, assertion: string | undefined): ReturnTo {
+  const isAssertion = assertion !== undefined && ASSERTION.test(assertion)
+  return { kind: 'account', url: `${accountUrl}/join${isAssertion ? `?invitation=${assertion}` : ''}` }
+}
+
+/** The assertion of the invitation that the user wants to take; undefined if they want to be elsewhere. */
+export function readInvitationOf({ kind, url }: ReturnTo): string | undefined {
+  const { pathname, searchParams } = new URL(url)
+  return kind === 'account' && pathname.endsWith('/join') ? (searchParams.get('invitation') ?? undefined) : undefined
+}
+
 const returnToHome = ({ accountUrl }: Pick<Deps, 'accountUrl'>): ReturnTo => ({
   kind: 'account',
   url: `${accountUrl}/`,
@@ -67,13 +82,17 @@ const pagesWithinFlows: readonly AccountPage[] = ['authenticator/add', 'passkeys
 export const asksForFreshness = ({ accountUrl }: Pick<Deps, 'accountUrl'>, returnTo: ReturnTo): boolean =>
   pagesWithinFlows.some((page) => new URL(returnTo.url).pathname === new URL(`${accountUrl}/${page}`).pathname)
 
-/** Reads the `returnTo` of a page that is part of a flow: an authorization request or a device; undefined for anything else. */
+/** Reads the `returnTo` of a page that is part of a flow: a request, a device, an invitation; undefined for anything else. */
 export function readFlow(
   deps: Pick<Deps, 'issuer' | 'accountUrl' | 'accountPath'>,
   text: string | null | undefined,
 ): ReturnTo | undefined {
   const flow = readReturnTo(deps, text ?? undefined)
-  return flow.kind === 'authorize' || flow.url.startsWith(returnToDevice(deps, undefined).url) ? flow : undefined
+  const isFlow =
+    flow.kind === 'authorize' ||
+    flow.url.startsWith(returnToDevice(deps, undefined).url) ||
+    readInvitationOf(flow) !== undefined
+  return isFlow ? flow : undefined
 }
 
 /** Reads a `returnTo` parameter: absolute or a path, of this origin and on the list; anything else means the account's home. */
@@ -88,6 +107,7 @@ export function readReturnTo(
   if (pathname === AUTHORIZE_PATH) return returnToAuthorize(deps, search)
   if (pathname === `${deps.accountPath}/device`)
     return returnToDevice(deps, searchParams.get('user_code') ?? undefined, { isLinked: searchParams.has('linked') })
+  if (pathname === `${deps.accountPath}/join`) return returnToJoin(deps, searchParams.get('invitation') ?? undefined)
   const page = accountPages.find((name) => pathname === `${deps.accountPath}/${name}`)
   if (page === undefined) return home
   return returnToPage(

@@ -112,6 +112,7 @@ for (const form of document.forms) {
 }
 
 for (const place of document.querySelectorAll('[data-without-script]')) place.hidden = true
+for (const place of document.querySelectorAll('[data-with-passkeys]')) place.hidden = !globalThis.PublicKeyCredential
 for (const form of document.querySelectorAll('form[data-passkey]')) {
   if (!globalThis.PublicKeyCredential) {
     for (const place of document.querySelectorAll('[data-without-passkeys]')) place.hidden = false

@@ -86,6 +86,7 @@ button.reveal { width: auto; justify-self: end; min-height: 1.75rem; margin-top:
 button.reveal[aria-pressed="true"] { border-color: currentColor; }
 @media (pointer: coarse) { button.small, button.reveal { min-height: 2.75rem; } }
 .or { display: flex; align-items: center; gap: var(--space-12); color: var(--soft); font: 400 var(--text-14) var(--sans); }
+div > .or { margin: 0 0 var(--space-16); }
 .or::before, .or::after { content: ""; flex: 1; border-top: 1px solid var(--line); }
 :focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
 main > .decision {
@@ -210,6 +211,7 @@ ol.codes { margin: var(--space-16) 0; padding: var(--space-12); list-style: none
 .takes > p { flex: 1 0 100%; margin: 0; }
 .takes > p:empty { display: none; }
 .after { margin: var(--space-24) 0 0; }
+.after + p { margin: var(--space-8) 0 0; }
 .back { margin: var(--space-24) 0 0; }
 @media (max-width: 30rem) {
   .exact, .row > :nth-child(2) .exact { position: fixed; inset: auto var(--space-16) var(--space-16); width: auto; max-width: none; padding: var(--space-12) var(--space-16); text-align: center; }

@@ -3,7 +3,7 @@ import type { Source } from '../../site/source.ts'
 import { admitAttempt, attemptKey, forgetAttempts, takeBackAttempt } from '../attempts/attempts.ts'
 import { recordRefusal } from '../attempts/record-refusal.ts'
 import { nonceOfKnownBrowser, readKnownBrowsers } from '../known-browsers/known-browser.ts'
-import { findUserByEmail } from './accounts.ts'
+import { findUserByEmail, storedEmail } from './accounts.ts'
 import type { HashLane } from './passwords.ts'
 
 /** The result of checking an email address and a password. */
@@ -50,7 +50,7 @@ export async function checkPassword(
   deps: Deps,
   { email, password, source, knownBrowser, isSignedIn }: PasswordAttempt,
 ): Promise<SignIn> {
-  const account = email.trim().normalize('NFC').toLowerCase()
+  const account = storedEmail(email).toLowerCase()
   const known = readKnownBrowsers(deps, knownBrowser)
   // Before any lookup: if the queue is full, a stranger's attempt costs no more than this.
   deps.passwords.requireRoom(isSignedIn || known.length > 0 ? 'first' : 'ordinary')

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm'
-import { boolean, pgTable, primaryKey, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core'
+import { boolean, jsonb, pgTable, primaryKey, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core'
 import { instant } from '@platform/runtime/columns'
 
 /** People. The id is the `sub` of every token and is never reused. */
@@ -20,6 +20,8 @@ export const users = pgTable(
     createdAt: instant('created_at').notNull(),
     updatedAt: instant('updated_at').notNull(),
     suspendedAt: instant('suspended_at'),
+    /** Invitations that the user has taken, and until when their access tokens say so (D112). */
+    joined: jsonb().$type<{ id: string; issuer: string; until: string }[]>(),
   },
   (t) => [uniqueIndex('users_email').on(sql`lower(${t.email})`)],
 )

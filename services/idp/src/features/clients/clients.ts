@@ -147,6 +147,75 @@ export async function ensureClient(
   return { isNew: false, secret: undefined }
 }
 
+/** What the operator changes of a client; undefined fields stay. An empty requester is cleared. */
+type ClientChanges = Partial<
+  Pick<
+    NewClient,
+    'name' | 'requester' | 'redirectUris' | 'postLogoutRedirectUris' | 'grants' | 'scopes' | 'isFirstParty'
+  >
+>
+
+/** Changes a client. What it was granted stays. Safe to repeat. Throws NotFound, and BadRequest if the result is invalid. */
+export async function updateClient(
+  { db, now }: ClientDeps,
+  { clientId, changes }: { clientId: string; changes: ClientChanges },
+  actor: AuditActor = 'operator',
+): Promise<Client> {
+  const time = now()
+  return db.transaction(async (tx) => {
+    const [before] = await tx.select().from(clients).where(eq(clients.id, clientId)).for('update')
+    if (!before) throw new NotFound('Client')
+    const row = checkedClient({
+      id: before.id,
+      kind: before.kind,
+      requiredProduct: before.requiredProduct,
+      name: changes.name ?? before.name,
+      requester: (changes.requester ?? before.requester)?.trim() || undefined,
+      redirectUris: changes.redirectUris ?? before.redirectUris,
+      postLogoutRedirectUris: changes.postLogoutRedirectUris ?? before.postLogoutRedirectUris,
+      grants: changes.grants ?? before.grants,
+      scopes: changes.scopes ?? before.scopes ?? '*',
+      isFirstParty: changes.isFirstParty ?? before.isFirstParty,
+    })
+    const changed = Object.entries(row).flatMap(([name, value]) =>
+      JSON.stringify(before[name as keyof Client]) === JSON.stringify(value) ? [] : [name],
+    )
+    if (changed.length === 0) return before
+    const updated = await tx
+      .update(clients)
+      .set({ ...row, updatedAt: time })
+      .where(eq(clients.id, clientId))
+      .returning()
+    await recordAudit(tx, time, {
+      actor,
+      action: 'client.changed',
+      subject: `client:${clientId}`,
+      details: { changed },
+    })
+    return one(updated)
+  })
+}
+
+/** A client, even a disabled one, with its live secrets, newest first; of these only the times. Throws NotFound. */
+export async function getClient(
+  { db, now }: ClientDeps,
+  clientId: string,
+): Promise<Client & { secrets: { createdAt: Date; expiresAt: Date | null }[] }> {
+  const [client] = await db.select().from(clients).where(eq(clients.id, clientId))
+  if (!client) throw new NotFound('Client')
+  const secrets = await db
+    .select({ createdAt: clientSecrets.createdAt, expiresAt: clientSecrets.expiresAt })
+    .from(clientSecrets)
+    .where(
+      and(
+        eq(clientSecrets.clientId, clientId),
+        or(isNull(clientSecrets.expiresAt), gt(clientSecrets.expiresAt, now())),
+      ),
+    )
+    .orderBy(desc(clientSecrets.createdAt), desc(clientSecrets.id))
+  return { ...client, secrets }
+}
+
 /** All clients, oldest first, including disabled ones. */
 export const listClients = ({ db }: Pick<Deps, 'db'>): Promise<Client[]> =>
   db.select().from(clients).orderBy(asc(clients.createdAt), asc(clients.id))

@@ -30,6 +30,7 @@ describe('what consent is asked for', () => {
     const { page } = await consentPage({}, { scope: scopes.join(' ') })
     expect(linesOf(page)).toEqual([
       ['platform:organizations:write', 'Create organizations Changes'],
+      ['platform:members:write', 'Invite people to your organizations, and remove members Changes'],
       ['platform:api_keys:delete', 'Revoke API keys Deletes'],
       ['platform:api_keys:write', 'Create and revoke API keys Changes'],
       ['network:applications:write', 'Create applications and change their hostnames Changes'],
@@ -45,6 +46,7 @@ describe('what consent is asked for', () => {
       ['network:ai_gateway:chat', 'Use AI models at the cost of your organization Costs money'],
       ['offline_access', 'Stay connected while you are away, until you disconnect it Lasting'],
       ['platform:organizations:read', 'See your organizations and their members'],
+      ['platform:members:read', 'See who is invited to your organizations'],
       ['platform:api_keys:read', 'See API keys'],
       ['network:applications:read', 'See applications, hostnames, requests and activity'],
       ['network:env_vars:read', 'Read environment variables'],

@@ -14,6 +14,8 @@ export const scopeWords: Record<Scope, readonly [effect: ScopeEffect, words: str
   offline_access: ['stays', 'Stay connected while you are away, until you disconnect it'],
   'platform:organizations:read': ['reads', 'See your organizations and their members'],
   'platform:organizations:write': ['changes', 'Create organizations'],
+  'platform:members:read': ['reads', 'See who is invited to your organizations'],
+  'platform:members:write': ['changes', 'Invite people to your organizations, and remove members'],
   'platform:api_keys:read': ['reads', 'See API keys'],
   'platform:api_keys:write': ['changes', 'Create and revoke API keys'],
   'platform:api_keys:delete': ['deletes', 'Revoke API keys'],

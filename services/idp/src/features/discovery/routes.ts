@@ -11,8 +11,10 @@ const CACHE_CONTROL = 'public, max-age=300, stale-while-revalidate=600'
 const jsonDocument = (value: object): Document =>
   documentOf(JSON.stringify(value), { type: 'application/json', cacheControl: CACHE_CONTROL })
 
+type DiscoveryDeps = Pick<Deps, 'issuer' | 'accountUrl' | 'takesInvitations'>
+
 /** What a client needs to configure itself (B §2, §9; OpenID Connect Discovery §3, RFC 8414; RP-Initiated Logout §2.1). */
-const discoveryDocument = ({ issuer }: Pick<Deps, 'issuer'>) => ({
+const discoveryDocument = ({ issuer, accountUrl, takesInvitations }: DiscoveryDeps) => ({
   issuer,
   authorization_endpoint: `${issuer}/oauth2/authorize`,
   token_endpoint: `${issuer}/oauth2/token`,
@@ -41,10 +43,12 @@ const discoveryDocument = ({ issuer }: Pick<Deps, 'issuer'>) => ({
   request_parameter_supported: false,
   request_uri_parameter_supported: false,
   authorization_response_iss_parameter_supported: true,
+  // Where an API that is trusted sends the invited (D112).
+  ...(takesInvitations && { invitation_endpoint: `${accountUrl}/join` }),
 })
 
 /** Discovery, its RFC 8414 alias and the JWKS, each serialised once. */
-export function discoveryEndpoints(deps: Pick<Deps, 'issuer' | 'keySet'>): Endpoint[] {
+export function discoveryEndpoints(deps: DiscoveryDeps & Pick<Deps, 'keySet'>): Endpoint[] {
   const discovery = jsonDocument(discoveryDocument(deps))
   let jwks = jsonDocument(deps.keySet.jwks())
   let version = deps.keySet.version()

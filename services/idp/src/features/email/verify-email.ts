@@ -3,7 +3,7 @@ import { and, eq } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { users } from '../accounts/table.ts'
 import { admitInWindow, attemptKey } from '../attempts/attempts.ts'
-import type { Mailer } from '../mail/mailer.ts'
+import type { Mailer } from '@platform/mail/mailer'
 import { makeLink, useLink } from '../links/one-time-links.ts'
 
 const HOUR_MS = 3_600_000

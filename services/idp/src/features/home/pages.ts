@@ -13,7 +13,11 @@ function nextStep({ accountUrl, mailer }: Deps, { user }: Session, state: Accoun
   const step = (words: string, path: string, link: string) =>
     html`<p class="next"><span>${words}</span> <a href="${accountUrl}/${path}">${link}</a></p>`
   if (state.passkeys === 0 && !state.hasAuthenticator)
-    return step('Only a password protects your account.', 'passkeys/add', 'Add a passkey')
+    return step(
+      state.hasPassword ? 'Only a password protects your account.' : 'Nothing signs you in again yet.',
+      'passkeys/add',
+      'Add a passkey',
+    )
   if (!user.emailVerified && mailer) return step('Your address is not confirmed yet.', 'email', 'Confirm it')
   if (state.hasAuthenticator && state.recoveryCodes === 0)
     return step('You have no recovery codes left.', 'authenticator', 'Make new ones')
@@ -47,7 +51,7 @@ async function showHome({ c, deps, session }: PageCall<'any'>): Promise<Response
       <nav aria-label="Your account">
         <h2>Ways in</h2>
         <ul class="rows">
-          ${row('password', 'Password', state.hasPassword ? 'Set' : 'Not set')}
+          ${row(state.hasPassword ? 'password' : 'forgot-password', 'Password', state.hasPassword ? 'Set' : 'Not set')}
           ${row('passkeys', 'Passkeys', passkeysOf(state.passkeys))}
           ${row('authenticator', 'Authenticator app', state.hasAuthenticator ? codesOf(state.recoveryCodes) : 'Off')}
         </ul>

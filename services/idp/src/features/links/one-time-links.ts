@@ -8,7 +8,11 @@ import { oneTimeLinks } from './table.ts'
 type Purpose = (typeof oneTimeLinks.$inferSelect)['purpose']
 
 /** How long a link of each purpose works. */
-const lifetimeMs: Record<Purpose, number> = { 'verify-email': 24 * 3_600_000, 'set-password': 30 * 60_000 }
+const lifetimeMs: Record<Purpose, number> = {
+  'verify-email': 24 * 3_600_000,
+  'set-password': 30 * 60_000,
+  welcome: 7 * 24 * 3_600_000,
+}
 
 const hashToken = (token: string): Buffer => createHash('sha256').update(token).digest()
 
@@ -17,6 +21,8 @@ interface NewLink {
   userId: string
   /** Null if the link is shown to the operator instead. */
   mailedTo: string | null
+  /** How long it works, if not as long as others of its purpose. */
+  lifetime?: number | undefined
 }
 
 /**
@@ -26,7 +32,7 @@ interface NewLink {
 export async function makeLink(
   tx: Pick<Db, 'insert'>,
   { accountUrl, now }: Pick<Deps, 'accountUrl' | 'now'>,
-  { purpose, userId, mailedTo }: NewLink,
+  { purpose, userId, mailedTo, lifetime = lifetimeMs[purpose] }: NewLink,
 ): Promise<string> {
   const token = randomBytes(32).toString('base64url')
   const time = now()
@@ -36,7 +42,7 @@ export async function makeLink(
     userId,
     mailedTo,
     createdAt: time,
-    expiresAt: new Date(time.getTime() + lifetimeMs[purpose]),
+    expiresAt: new Date(time.getTime() + lifetime),
   })
   return `${accountUrl}/${purpose}?token=${token}`
 }

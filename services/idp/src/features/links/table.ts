@@ -7,7 +7,7 @@ export const oneTimeLinks = pgTable(
   'one_time_links',
   {
     tokenHash: bytea('token_hash').primaryKey(),
-    purpose: text().$type<'verify-email' | 'set-password'>().notNull(),
+    purpose: text().$type<'verify-email' | 'set-password' | 'welcome'>().notNull(),
     userId: uuid('user_id')
       .notNull()
       .references(() => users.id, { onDelete: 'cascade' }),

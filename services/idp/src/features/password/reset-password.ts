@@ -1,14 +1,13 @@
-import { one } from '@platform/runtime/database'
-import { eq } from 'drizzle-orm'
+import { and, eq } from 'drizzle-orm'
 import { NotFound } from '@platform/errors/api-error'
 import { recordAudit } from '@platform/service/audit'
 import type { Deps } from '../../deps.ts'
 import { endAllAccess } from '../access/end-access.ts'
-import { findUserByEmail, type User } from '../accounts/accounts.ts'
+import { findUserByEmail, storedEmail, type User } from '../accounts/accounts.ts'
 import { users } from '../accounts/table.ts'
 import { admitInWindow, attemptKey } from '../attempts/attempts.ts'
 import { findLinkOwner, makeLink, useLink } from '../links/one-time-links.ts'
-import type { Mailer } from '../mail/mailer.ts'
+import type { Mailer } from '@platform/mail/mailer'
 import { notifySecurityChange } from '../mail/notify-security-change.ts'
 import { checkedNewPassword } from './new-password.ts'
 
@@ -30,7 +29,7 @@ export async function askForReset(
   const admission = await admitInWindow(deps, byNetwork, { max: ASKED_BY_NETWORK_MAX, windowMs: HOUR_MS })
   if (admission.kind === 'paused') return admission
   deps.afterAnswer.run('mail to reset a password', async () => {
-    const byAccount = attemptKey('reset-password', 'account', email.trim().normalize('NFC').toLowerCase())
+    const byAccount = attemptKey('reset-password', 'account', storedEmail(email).toLowerCase())
     const letters = await admitInWindow(deps, byAccount, { max: LETTERS_IN_HOUR, windowMs: HOUR_MS })
     if (letters.kind === 'paused') return
     const user = await findUserByEmail(deps, email)
@@ -81,15 +80,18 @@ export async function resetPassword(deps: Deps, token: string, newPassword: stri
   const account = await db.transaction(async (tx) => {
     const used = await useLink(tx, time, 'set-password', token)
     if (!used) return undefined
-    const { userId } = used
-    const changed = await tx
+    const { userId, mailedTo } = used
+    // The letter may have gone out while the operator corrected the address, which ends links (updateUser).
+    const isStillTheirs = mailedTo === null ? undefined : eq(users.email, mailedTo)
+    const [changed] = await tx
       .update(users)
       .set({ passwordHash, updatedAt: time })
-      .where(eq(users.id, userId))
+      .where(and(eq(users.id, userId), isStillTheirs))
       .returning()
+    if (!changed) return undefined
     await endAllAccess(tx, time, userId)
     await recordAudit(tx, time, { actor: `user:${userId}`, action: 'user.password_reset', subject: `user:${userId}` })
-    return one(changed)
+    return changed
   })
   if (account) notifySecurityChange(deps, account.id, { kind: 'password-changed' })
   return account

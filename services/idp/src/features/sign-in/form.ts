@@ -3,7 +3,7 @@ import { answerPage } from '../../site/answer-page.ts'
 import { cookieBeforeSession, csrfBeforeSession } from '../../site/csrf.ts'
 import { fieldProblem } from '../../site/field-problem.ts'
 import { type PageCall, textField } from '../../site/page.ts'
-import { asksForFreshness, type ReturnTo } from '../../site/return-to.ts'
+import { asksForFreshness, readInvitationOf, type ReturnTo } from '../../site/return-to.ts'
 import { findWaitingClient } from '../authorize/waiting-client.ts'
 import { formActionSource } from '../clients/redirect-uri.ts'
 import { passkeyForm } from '../passkeys/passkey-form.ts'
@@ -97,6 +97,14 @@ export async function answerSignIn(
         isAlternative: true,
       })}
       <p class="after"><a href="${deps.accountUrl}/forgot-password">Forgot your password?</a></p>
+      ${
+        deps.signUp.policy === 'closed' && readInvitationOf(returnTo) === undefined
+          ? ''
+          : html`<p>
+              No account yet?
+              <a href="${deps.accountUrl}/sign-up?returnTo=${encodeURIComponent(returnTo.url)}">Create one</a>
+            </p>`
+      }
     `,
   })
 }

@@ -3,7 +3,7 @@ import type { Deps } from '../../deps.ts'
 import { readCookie } from '../../site/cookies.ts'
 import { redirect } from '../../site/navigation.ts'
 import { type FormCall, page, type PageCall, textField } from '../../site/page.ts'
-import { asksForFreshness, readReturnTo, type ReturnTo } from '../../site/return-to.ts'
+import { asksForFreshness, readInvitationOf, readReturnTo, type ReturnTo } from '../../site/return-to.ts'
 import { sourceOf } from '../../site/source.ts'
 import { checkPassword } from '../accounts/check-password.ts'
 import { isTooBusy } from '../accounts/passwords.ts'
@@ -18,13 +18,14 @@ import { passkeySignInPage } from './passkey.ts'
 import { askForSecondFactor, secondFactorPages } from './second-factor.ts'
 
 /**
- * Shows the form. A signed-in user is redirected, unless a page needs a recent sign-in or a client waits: its request may
- * demand another sign-in, and its pages offer another account.
+ * Shows the form. A signed-in user is redirected, unless a page needs a recent sign-in, a client waits or an invitation does: a
+ * request may demand another sign-in, and the pages of both offer another account.
  */
 async function showSignIn(call: PageCall<'none', ReturnTo>): Promise<Response> {
   const { c, deps, target: returnTo, findSession } = call
-  if (returnTo.kind === 'account' && !asksForFreshness(deps, returnTo) && (await findSession()))
-    return redirect(c, returnTo.url)
+  const mayStay =
+    returnTo.kind === 'account' && !asksForFreshness(deps, returnTo) && readInvitationOf(returnTo) === undefined
+  if (mayStay && (await findSession())) return redirect(c, returnTo.url)
   const hint = returnTo.kind === 'authorize' ? readAuthorizeParameters(returnTo.search).get('login_hint') : undefined
   return answerSignIn(call, { email: (hint ?? '').slice(0, 320) })
 }

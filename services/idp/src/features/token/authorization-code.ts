@@ -127,5 +127,5 @@ export const redeemAuthorizationCode: RedeemGrant = async ({ deps, form, clientI
     throw invalidGrant('The code is expired or was used')
   }
   const refresh = code.familyId === null ? undefined : { familyId: code.familyId, generation: 1 }
-  return issueTokens(deps, client, code, { nonce: code.nonce, refresh })
+  return issueTokens(deps, client, { ...code, joined: user.joined }, { nonce: code.nonce, refresh })
 }

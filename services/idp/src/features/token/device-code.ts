@@ -141,5 +141,10 @@ export const redeemDeviceCode: RedeemGrant = async ({ deps, form, clientId, admi
       : await consumeDeviceCodeForFamily(deps.db).execute({ deviceCodeHash, now, refreshExpiresAt })
   if (consumed.length === 0) throw invalidGrant('The device code was used')
   const refresh = device.familyId === null ? undefined : { familyId: device.familyId, generation: 1 }
-  return issueTokens(deps, client, { userId, scope: device.scope, authTime, amr, sid }, { refresh })
+  return issueTokens(
+    deps,
+    client,
+    { userId, scope: device.scope, authTime, amr, sid, joined: user.joined },
+    { refresh },
+  )
 }

@@ -3,6 +3,7 @@ import { OAuthError } from '@platform/errors/api-error'
 import type { Deps } from '../../deps.ts'
 import { type Admissible, redemptionRefusal } from '../accounts/admission.ts'
 import { acrOf } from '../accounts/authentication-level.ts'
+import type { users } from '../accounts/table.ts'
 import { type Client, mayHoldScope } from '../clients/client.ts'
 import { type RefreshTokenId, writeRefreshToken } from '../refresh/refresh-token.ts'
 import type { Scope } from '@platform/auth/scopes'
@@ -19,7 +20,13 @@ export interface Grant {
   authTime: Date
   amr: string
   sid: string
+  /** Invitations that the user has taken, of the account's row. */
+  joined: (typeof users.$inferSelect)['joined']
 }
+
+/** The invitations that tokens still tell of (D112), each beside the API that made it: no API speaks for another. */
+const toldOf = (joined: Grant['joined'], time: Date): string[] =>
+  (joined ?? []).filter(({ until }) => new Date(until) > time).map(({ id, issuer }) => `${issuer}#${id}`)
 
 /** The body of a successful answer (B §2). */
 export interface TokenResponse {
@@ -65,7 +72,8 @@ export function issueTokens(
   grant: Grant,
   { nonce, refresh }: { nonce?: string | null; refresh?: RefreshTokenId | undefined },
 ): TokenResponse {
-  const iat = Math.floor(now().getTime() / 1_000)
+  const time = now()
+  const iat = Math.floor(time.getTime() / 1_000)
   const exp = iat + TOKEN_SECONDS
   const amr = grant.amr.split(' ')
   const acr = acrOf(grant.amr)
@@ -74,6 +82,7 @@ export function issueTokens(
     .split(' ')
     .filter((name) => mayHoldScope(client, name as Scope))
     .join(' ')
+  const joined = toldOf(grant.joined, time)
   const accessToken = keySet.sign('at+jwt', {
     iss: issuer,
     sub: grant.userId,
@@ -87,6 +96,7 @@ export function issueTokens(
     acr,
     amr,
     sid: grant.sid,
+    ...(joined.length > 0 && { joined }),
   })
   const response: TokenResponse = { access_token: accessToken, token_type: 'Bearer', expires_in: TOKEN_SECONDS, scope }
   if (refresh) response.refresh_token = writeRefreshToken(refreshKeys, refresh)

@@ -160,5 +160,5 @@ export const redeemRefreshToken: RedeemGrant = async ({ deps, form, clientId, ad
   const generation = await rotate(deps.db)({ familyId: family.id, generation: token.generation, at: time })
   if (generation === undefined) throw invalidGrant('The refresh token was used')
   const refresh = { familyId: family.id, generation }
-  return issueTokens(deps, client, { ...family, scope }, { refresh })
+  return issueTokens(deps, client, { ...family, scope, joined: user.joined }, { refresh })
 }

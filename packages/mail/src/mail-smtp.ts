@@ -1,4 +1,4 @@
-import type { Mailer } from '../features/mail/mailer.ts'
+import type { Mailer } from './mailer.ts'
 
 /** Longer than any healthy server takes; a stop waits at most this long. */
 const STEP_MS = 10_000

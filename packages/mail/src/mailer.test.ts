@@ -1,13 +1,12 @@
 import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { createLogger } from '@platform/runtime/logger'
-import { SMTPServer } from 'smtp-server'
+import { startMailServer, textOf } from '@platform/testkit/mail-server'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { createMailFolder } from '../../drivers/mail-folder.ts'
-import { openMailSmtp } from '../../drivers/mail-smtp.ts'
+import { createMailFolder } from './mail-folder.ts'
+import { openMailSmtp } from './mail-smtp.ts'
 import type { Mailer } from './mailer.ts'
 
 const from = 'Accounts <no-reply@example.com>'
@@ -17,7 +16,7 @@ const letter = { to: 'ana@example.com', subject: 'A subject', text: `Hello,\n\n$
 /** A driver, and the messages that arrived through it: envelope recipients and content. */
 interface Post {
   mailer: Mailer
-  arrived(): Promise<{ to: string[]; message: string }[]>
+  arrived(): Promise<{ to: readonly string[]; message: string }[]>
   lines: string[]
 }
 
@@ -39,34 +38,10 @@ async function openFolder(): Promise<Post & { folder: string }> {
   }
 }
 
-async function openServer(options: ConstructorParameters<typeof SMTPServer>[0] = {}): Promise<Post & { url: string }> {
-  const received: { to: string[]; message: string }[] = []
-  const server = new SMTPServer({
-    authOptional: true,
-    disabledCommands: ['STARTTLS'],
-    onData(stream, session, done) {
-      const chunks: Buffer[] = []
-      stream.on('data', (chunk: Buffer) => void chunks.push(chunk))
-      stream.on('end', () => {
-        const to = session.envelope.rcptTo.map(({ address }) => address)
-        received.push({ to, message: Buffer.concat(chunks).toString() })
-        done()
-      })
-    },
-    ...options,
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => new Promise<void>((resolve) => server.close(() => resolve())))
-  const url = `smtp://127.0.0.1:${(server.server.address() as AddressInfo).port}`
-  return { url, lines: [], mailer: await openMailSmtp({ url, from }), arrived: async () => received }
-}
-
-/** The text of a message, whichever way it was encoded. */
-function textOf(message: string): string {
-  const body = message.slice(message.indexOf('\r\n\r\n') + 4)
-  if (!/^content-transfer-encoding: quoted-printable/im.test(message)) return body
-  const bytes = body.replaceAll(/=\r\n/g, '').replaceAll(/=([0-9A-F]{2})/g, (_, hex: string) => `%${hex}`)
-  return decodeURIComponent(bytes)
+async function openServer(options?: Parameters<typeof startMailServer>[0]): Promise<Post & { url: string }> {
+  const { url, messages, close } = await startMailServer(options)
+  onTestFinished(close)
+  return { url, lines: [], mailer: await openMailSmtp({ url, from }), arrived: async () => [...messages] }
 }
 
 describe.each<[string, () => Promise<Post>]>([

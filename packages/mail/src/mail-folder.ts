@@ -2,7 +2,7 @@ import { mkdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Logger } from '@platform/runtime/logger'
 import { newId } from '@platform/runtime/new-id'
-import type { Mailer } from '../features/mail/mailer.ts'
+import type { Mailer } from './mailer.ts'
 
 interface MailFolderOptions {
   folder: string
@@ -12,9 +12,9 @@ interface MailFolderOptions {
 }
 
 const dateOf = (time: Date): string => time.toUTCString().replace('GMT', '+0000')
-/** Header fields are ASCII; other text becomes an encoded word (RFC 2047). */
+/** Header fields are ASCII; other text becomes an encoded word (RFC 2047), and so does what looks like one. */
 const fieldText = (text: string): string =>
-  /^[\x20-\x7e]*$/.test(text) ? text : `=?utf-8?B?${Buffer.from(text).toString('base64')}?=`
+  /^[\x20-\x7e]*$/.test(text) && !text.includes('=?') ? text : `=?utf-8?B?${Buffer.from(text).toString('base64')}?=`
 
 /**
  * Writes every message to a folder as an .eml file (RFC 5322) that only the owner can read. Lines are not wrapped, so that a

@@ -1,8 +1,0 @@
-import { platformName } from '@platform/look/name'
-import type { Mailer } from './mailer.ts'
-
-/** A mailer whose letters end with the platform's name and the host of this site, after the line that begins a signature. */
-export const createSignedMailer = (mailer: Mailer, accountUrl: string): Mailer => ({
-  send: ({ text, ...letter }) =>
-    mailer.send({ ...letter, text: `${text}\n-- \n${platformName}\n${new URL(accountUrl).host}\n` }),
-})
