@@ -1,8 +1,18 @@
 import { isUuid } from '@platform/runtime/is-uuid'
 import { type Arguments, type Command, requireOption, requireWord, UsageError } from '@platform/service/cli'
 import type { Deps } from '../deps.ts'
+import { deleteClient } from '../features/access/delete-client.ts'
 import { disableClient } from '../features/access/disable-client.ts'
-import { createClient, listClients, rotateClientSecret, setClientPolicy } from '../features/clients/clients.ts'
+import { enableClient } from '../features/access/enable-client.ts'
+import {
+  createClient,
+  getClient,
+  listClients,
+  rotateClientSecret,
+  setClientPolicy,
+  updateClient,
+} from '../features/clients/clients.ts'
+import { readSwitch } from './read-switch.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -18,12 +28,38 @@ function readKind(args: Arguments): 'public' | 'confidential' {
   return kind
 }
 
-function readSwitch(args: Arguments, name: string): boolean | undefined {
-  const value = args.option(name)
-  if (value === undefined) return undefined
-  if (value !== 'true' && value !== 'false') throw new UsageError(`--${name} is true or false`)
-  return value === 'true'
+/** The values of an option that may repeat; none for a single empty one, undefined if it is not given. */
+function readList(args: Arguments, name: string): readonly string[] | undefined {
+  const values = args.options(name)
+  if (values.length === 0) return undefined
+  return values.length === 1 && values[0] === '' ? [] : values
 }
+
+function readScopes(args: Arguments): '*' | readonly string[] | undefined {
+  const scopes = readList(args, 'scope')
+  if (!args.isSet('all-scopes')) return scopes
+  if (scopes) throw new UsageError('--all-scopes stands without --scope')
+  return '*'
+}
+
+const listed = (values: readonly string[]): string => values.join(' ') || '-'
+
+/** A command that does one thing to a client. */
+const change = (
+  verb: string,
+  summary: string,
+  done: string,
+  run: (deps: Deps, clientId: string) => Promise<void>,
+): Command<Deps> => ({
+  name: `client ${verb}`,
+  usage: `client ${verb} ID`,
+  summary,
+  async run(deps, args) {
+    const clientId = requireClientId(args)
+    await run(deps, clientId)
+    return { json: { id: clientId }, text: `${clientId}: ${done}` }
+  },
+})
 
 export const clientCommands: readonly Command<Deps>[] = [
   {
@@ -75,15 +111,74 @@ export const clientCommands: readonly Command<Deps>[] = [
     },
   },
   {
-    name: 'client disable',
-    usage: 'client disable ID',
-    summary: 'shut a client out and end every grant it holds',
+    name: 'client show',
+    usage: 'client show ID',
+    summary: 'show what is registered of a client; of its secrets how old they are',
     async run(deps, args) {
-      const clientId = requireClientId(args)
-      await disableClient(deps, clientId)
-      return { json: { id: clientId }, text: `${clientId}: disabled` }
+      const { secrets, ...client } = await getClient(deps, requireClientId(args))
+      const { policyDomains, policyUserIds } = client
+      const lines = [
+        ['id', client.id],
+        ['name', client.name],
+        ['requester', client.requester ?? '-'],
+        ['kind', client.kind],
+        ['state', client.disabledAt ? `disabled since ${client.disabledAt.toISOString()}` : 'active'],
+        ['first party', client.isFirstParty ? 'yes' : 'no'],
+        ['grants', listed(client.grants)],
+        ['scopes', client.scopes ? listed(client.scopes) : 'all'],
+        ['redirect URIs', listed(client.redirectUris)],
+        ['after sign-out', listed(client.postLogoutRedirectUris)],
+        ['who', [...policyDomains, ...policyUserIds].join(' ') || 'everyone'],
+        ['second factor', client.requiresSecondFactor ? 'required' : '-'],
+        ['product', client.requiredProduct ?? '-'],
+        ['made', client.createdAt.toISOString()],
+        ['changed', client.updatedAt.toISOString()],
+        ...secrets.map(({ createdAt, expiresAt }) => [
+          'secret',
+          `made ${createdAt.toISOString()}${expiresAt ? `, works until ${expiresAt.toISOString()}` : ''}`,
+        ]),
+      ]
+      return {
+        json: { ...client, secrets },
+        text: lines.map(([name = '', value]) => `${name.padEnd(14)}  ${value}`).join('\n'),
+      }
     },
   },
+  {
+    name: 'client update',
+    usage:
+      'client update ID [--name NAME] [--requester WHO] [--redirect-uri URI…] [--post-logout-redirect-uri URI…] [--grant GRANT…] [--scope SCOPE…|--all-scopes] [--first-party true|false]',
+    summary: 'change what is named of a client, and leave the rest; an empty value clears a list, or the requester',
+    options: {
+      name: 'value',
+      requester: 'value',
+      'redirect-uri': 'repeat',
+      'post-logout-redirect-uri': 'repeat',
+      grant: 'repeat',
+      scope: 'repeat',
+      'all-scopes': 'switch',
+      'first-party': 'value',
+    },
+    async run(deps, args) {
+      const clientId = requireClientId(args)
+      const changes = {
+        name: args.option('name'),
+        requester: args.option('requester'),
+        redirectUris: readList(args, 'redirect-uri'),
+        postLogoutRedirectUris: readList(args, 'post-logout-redirect-uri'),
+        grants: readList(args, 'grant'),
+        scopes: readScopes(args),
+        isFirstParty: readSwitch(args, 'first-party'),
+      }
+      if (Object.values(changes).every((value) => value === undefined))
+        throw new UsageError('Missing: what to change, such as --name')
+      const client = await updateClient(deps, { clientId, changes })
+      return { json: client, text: `${clientId}: updated` }
+    },
+  },
+  change('disable', 'shut a client out and end every grant it holds', 'disabled', disableClient),
+  change('enable', 'let a disabled client in again; what it was granted stays ended', 'enabled', enableClient),
+  change('delete', 'delete a disabled client and everything of it', 'deleted', deleteClient),
   {
     name: 'client rotate-secret',
     usage: 'client rotate-secret ID [--overlap-hours HOURS]',

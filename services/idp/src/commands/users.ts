@@ -1,21 +1,16 @@
-import { NotFound } from '@platform/errors/api-error'
-import { isUuid } from '@platform/runtime/is-uuid'
 import { type Command, requireOption, requireWord } from '@platform/service/cli'
 import type { Deps } from '../deps.ts'
 import { deleteUser } from '../features/access/delete-user.ts'
 import { restoreUser, suspendUser } from '../features/access/suspend-user.ts'
-import { createUser, findUserByEmail, setProductAccess } from '../features/accounts/accounts.ts'
+import { createUser, setProductAccess } from '../features/accounts/accounts.ts'
 import { removeAuthenticator } from '../features/authenticator/authenticator.ts'
 import { removePasskeys } from '../features/passkeys/passkeys.ts'
 import { makeResetLink } from '../features/password/reset-password.ts'
-
-/** Finds the user that the operator named by id or by email address. */
-async function requireUserId(deps: Deps, name: string): Promise<string> {
-  if (isUuid(name)) return name.toLowerCase()
-  const user = await findUserByEmail(deps, name)
-  if (!user) throw new NotFound(`User ${name}`)
-  return user.id
-}
+import { requireUserId } from './find-user.ts'
+import { userInviteCommand } from './user-invite.ts'
+import { userListCommand } from './user-list.ts'
+import { userShowCommand } from './user-show.ts'
+import { userUpdateCommand } from './user-update.ts'
 
 const change = (verb: string, summary: string, run: (deps: Deps, userId: string) => Promise<void>): Command<Deps> => ({
   name: `user ${verb}`,
@@ -64,6 +59,10 @@ export const userCommands: readonly Command<Deps>[] = [
       return { json: { id: user.id, email: user.email }, text: `${user.id} ${user.email}` }
     },
   },
+  userInviteCommand,
+  userListCommand,
+  userShowCommand,
+  userUpdateCommand,
   change('suspend', 'end all access of a user and let nobody in as them', suspendUser),
   change('restore', 'let a suspended user sign in again', restoreUser),
   {
