@@ -51,3 +51,9 @@ export const RUNTIME_LOGS_LOCK_CLASS = 7_150_113
  * names both).
  */
 export const AI_USAGE_LOCK_CLASS = 7_150_114
+
+/** First of the two numbers of the lock for counting the organizations that a user owns; the second is the hash of the user. */
+export const OWNED_ORGANIZATIONS_LOCK_CLASS = 7_150_115
+
+/** First of the two numbers of the lock for counting the invitations mailed to an address; the second is the hash of the address. */
+export const INVITED_ADDRESS_LOCK_CLASS = 7_150_116

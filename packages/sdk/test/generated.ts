@@ -26,8 +26,8 @@ export interface OpenApiDocument {
   components: { schemas: Record<string, Schema> }
 }
 
-/** The credentials' own, and a page. */
-const LEFT_OUT = ['exchangeApiKey', 'getReference']
+/** The credentials' own, a page, and a link for browsers. */
+const LEFT_OUT = ['exchangeApiKey', 'getReference', 'openInvitation']
 
 /** POST operations that do the same again when they are repeated (D45, D80). */
 const REPEATABLE = ['startUpload', 'createPartUrl', 'completeUpload', 'promoteDeployment']

@@ -87,6 +87,7 @@ export async function compose(config: Config, { heartbeatMs, ...overrides }: Ove
     // Of areas above: they are open before the first request.
     requireLiveKey: (keyId) => credentials.ports.requireLiveKey(keyId),
     learnProfile: (...token) => tenancy.ports.learnProfile(...token),
+    redeemJoined: (...accepted) => tenancy.ports.redeemJoined(...accepted),
   }
   const ofCore = use<Core, object>({
     deps: core,
@@ -101,8 +102,11 @@ export async function compose(config: Config, { heartbeatMs, ...overrides }: Ove
   })
 
   const cluster = use(await openCluster(core, config))
-  const userinfoEndpoint = () => idp.endpoint('userinfo_endpoint')
-  const tenancy = use(openTenancy(core, config, { ...cluster.ports, userinfoEndpoint, heartbeatMs }))
+  const ofIssuer = {
+    userinfoEndpoint: () => idp.endpoint('userinfo_endpoint'),
+    invitationEndpoint: () => idp.page('invitation_endpoint'),
+  }
+  const tenancy = use(await openTenancy(core, config, { ...cluster.ports, ...ofIssuer, heartbeatMs }))
   const credentials = use(openCredentials(core, config))
   const ai = use(await openAi(core, config, overrides.aiTimings))
   const storage = use(await openStorage(core, config))

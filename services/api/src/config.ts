@@ -1,3 +1,4 @@
+import { mailVariables } from '@platform/mail/mail-variables'
 import { ConfigError, count, days, flag, hasFolderIfFile, list, months, origin, port } from '@platform/runtime/config'
 import { readServiceConfig, serviceVariables } from '@platform/service/service-config'
 import { createRequire } from 'node:module'
@@ -130,6 +131,7 @@ const schema = z.object({
   AI_USAGE_RETENTION_MONTHS: months
     .default(13)
     .describe('for how many months AI usage events are kept, such as 13; 0 for ever. Their sums stay'),
+  ...mailVariables,
   JOBS_EVERY_MS: count
     .default(600_000)
     .describe('how many milliseconds apart the worker starts its jobs, such as 600000'),

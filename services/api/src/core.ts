@@ -19,6 +19,12 @@ export type LearnProfile = (
 ) => void
 
 /**
+ * Makes the memberships of invitations that a user accepted at the identity provider, by the invitations' ids (D112). An invitation
+ * that no longer counts changes nothing. Rejects if the database fails: the next call then tries again.
+ */
+export type RedeemJoined = (userId: string, invitationIds: readonly string[]) => Promise<void>
+
+/**
  * What every area may use. An area's own deps extend it (`areas/<area>/deps.ts`). Only compose.ts builds it; a function asks for
  * the members it needs.
  */
@@ -50,4 +56,5 @@ export interface Core {
   /** Throws InvalidToken if the API key was deleted or has expired. */
   requireLiveKey: (keyId: string) => Promise<void>
   learnProfile: LearnProfile
+  redeemJoined: RedeemJoined
 }

@@ -1,7 +1,7 @@
 import { skipPackageLookups } from '@platform/service/skip-package-lookups'
 
 // Imported after the hook is installed: a static import would load it before.
-skipPackageLookups(['drizzle-orm', 'hono'])
+skipPackageLookups(['drizzle-orm', 'hono', 'nodemailer'])
 const { runProcess } = await import('@platform/service/run-process')
 const { run } = await import('./run.ts')
 await runProcess(run)

@@ -18,6 +18,9 @@ const scopes: Table<readonly string[]> = [
   [/^GET \/ai\/v1\/(videos\/)?models/, ['network:ai_gateway:models']],
   [/\/ai\/v1\//, ['network:ai_gateway:chat']],
   [/^GET \/organizations\/\{id\}\/overview$/, ['network:applications:read']],
+  [/^GET .*\/invitations$/, ['platform:members:read']],
+  [/\/invitations/, ['platform:members:write']],
+  [/^DELETE \/memberships\//, ['platform:members:write']],
   [/^GET \/organizations/, ['platform:organizations:read']],
   [/^POST \/organizations$/, ['platform:organizations:write']],
   [/^GET .*\/environments\//, ['network:storage:read']],
@@ -35,9 +38,10 @@ const scopes: Table<readonly string[]> = [
   [/^DELETE \/api-keys/, ['platform:api_keys:delete', 'platform:api_keys:write']],
 ]
 
-/** A §4: an API key never founds an organization and never manages keys; sticky URLs are minted by Functions. */
+/** A §4: an API key never founds an organization and never manages keys; D112: nor members. Sticky URLs are minted by Functions. */
 const onlyFor: Table<'user' | 'function'> = [
   [/^POST \/organizations$/, 'user'],
+  [/\/(invitations|memberships)/, 'user'],
   [/\/api-keys/, 'user'],
   [/\/ai-gateway\/provider-keys/, 'user'],
   [/^(PUT|DELETE) .*\/ai-gateway\/(policies|budgets)/, 'user'],
@@ -52,6 +56,8 @@ const partsForKeys: Table<true> = [[/^GET .*\/ai-gateway\/(policies|budgets|usag
 const notForMembers: Table<true> = [
   [/^(POST|PATCH|DELETE) \/organizations\/\{id\}\/env-vars/, true],
   [/^(POST|DELETE) \/api-keys/, true],
+  // But for one's own membership, which no request of these suites names.
+  [/\/(invitations|memberships)/, true],
   [/^PUT \/applications\/\{id\}\/hostname$/, true],
   [/\/provider-keys/, true],
   [/^(PUT|DELETE) .*\/ai-gateway\/(policies|budgets)/, true],

@@ -8,6 +8,7 @@ ajv.addVocabulary(['example', 'components'])
 ajv.addFormat('uuid', /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)
 ajv.addFormat('date-time', /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/) // narrower than RFC 3339 (A §1)
 ajv.addFormat('binary', true)
+ajv.addFormat('email', /^[^\s@]+@[^\s@]+$/)
 ajv.addFormat('uri', (text: string) => URL.canParse(text))
 
 /**

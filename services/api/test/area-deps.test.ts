@@ -94,7 +94,15 @@ test('an area is given the core, its own members and those that areas below hand
   expect(Object.fromEntries(own)).toEqual({
     core: [],
     cluster: [],
-    tenancy: ['activityFeed', 'startPlan'],
+    tenancy: [
+      'activityFeed',
+      'afterAnswer',
+      'consoleUrl',
+      'invitationEndpoint',
+      'mailer',
+      'requireOwnerQuota',
+      'startPlan',
+    ],
     credentials: ['consoleClientIds'],
     ai: ['ai', 'usage'],
     storage: ['accessSigner', 'blobs', 'objectsDomain', 's3Domain', 's3Region', 'uploadLeases'],

@@ -72,7 +72,12 @@ beforeAll(async () => {
     await setMember(platform.api, organizationId, mia.userId, 'MEMBER')
   }
   for (const { organizationId } of Object.values(owners))
-    for (const quota of ['applications', 'deployments_per_day'] as const)
+    for (const quota of [
+      'applications',
+      'deployments_per_day',
+      'invitations_per_day',
+      'organizations_per_owner',
+    ] as const)
       await setQuota(platform.api, organizationId, quota, 10_000)
 
   const [keyOfAna, keyOfSecond, keyOfBen] = await Promise.all([
@@ -277,6 +282,7 @@ test('every operation is known to this suite, and says for itself what guards it
     'getOpenApiDocument',
     'getProtectedResource',
     'getReference',
+    'openInvitation',
   ]) // what A §5 exempts, and nothing else
 })
 

@@ -70,6 +70,7 @@ test('the metrics name the jobs that dashboards and alerts know', async () => {
     'discard audit events',
     'discard expired AI videos',
     'discard idempotent requests',
+    'discard invitations',
     'discard killed edges',
     'discard old deployments',
     'discard old trash',

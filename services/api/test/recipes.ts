@@ -1,9 +1,11 @@
 import { randomInt, randomUUID } from 'node:crypto'
 import type { TestPlatform } from '@platform/testing/platform'
-import { desc, eq } from 'drizzle-orm'
+import { and, desc, eq } from 'drizzle-orm'
 import { aiVideoJobs } from '../src/areas/ai/gateway/table.ts'
 import { aiPolicies } from '../src/areas/ai/governance/table.ts'
 import { applications } from '../src/areas/tenancy/applications/table.ts'
+import { setMember } from '../src/areas/tenancy/organizations/members.ts'
+import { members } from '../src/areas/tenancy/organizations/table.ts'
 import { cronIdOf } from '../src/areas/deploy/deployments/crons.ts'
 import { deploymentCrons } from '../src/areas/deploy/deployments/table.ts'
 import { deployments } from '../src/areas/deploy/deployments/table.ts'
@@ -167,6 +169,20 @@ let providersNamed = 0
 const newProviderId = () => `provider-${providersNamed++ % testProviders.providers.length}`
 const providerKey = { key: 'sk-0123456789abcdef' }
 
+/** Somebody else's membership. */
+const membership: Thing = {
+  title: 'Membership',
+  rank: 'child',
+  async make({ api }, { organizationId }) {
+    const userId = randomUUID()
+    await setMember(api, organizationId, userId, 'MEMBER')
+    const isIt = and(eq(members.organizationId, organizationId), eq(members.userId, userId))
+    const [row] = await api.db.select({ id: members.id }).from(members).where(isIt)
+    return row?.id ?? ''
+  },
+}
+const invitation = () => ({ email: `${unique()}@example.com`, role: 'MEMBER' })
+
 const ETAG_OF_X = '9dd4e461268c8034f5c8564e155c67a6'
 const inEnvironment = '/applications/{applicationId}/environments/{environment}'
 
@@ -200,6 +216,13 @@ const namedInPath: Record<string, Thing> = {
     make: (platform, { token, organizationId }) =>
       made(platform, token, `POST /organizations/${organizationId}/env-vars`, variable()),
   },
+  '/organizations/{id}/invitations/{invitationId}': {
+    title: 'Invitation',
+    rank: 'child',
+    make: (platform, { token, organizationId }) =>
+      made(platform, token, `POST /organizations/${organizationId}/invitations`, invitation()),
+  },
+  '/memberships/{membershipId}': membership,
   '/organizations/{id}/ai-gateway/provider-keys/{provider}': {
     title: 'Provider key',
     rank: 'child',
@@ -305,6 +328,7 @@ const recipes: Record<string, Recipe> = {
   listOrganizations: { query: () => ({ limit: '5' }) },
   createOrganization: { body: () => ({ name: `Org ${unique()}` }) },
   createOrganizationVariable: { body: () => variable() },
+  createInvitation: { body: invitation },
   updateOrganizationVariable: { body: () => ({ value: 'c' }) },
   setAiProviderKey: { body: () => providerKey },
   getAiPolicy: { query: ({ applicationId = '' }) => ({ applicationId }) },

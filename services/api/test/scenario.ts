@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { everyScope, type Person, type TestPlatform } from '@platform/testing/platform'
 import type { ServedRequest } from '../src/areas/observe/request-logs/write.ts'
 import { commitObject, type NewObject, type StoredObject } from '../src/areas/storage/objects/commit-object.ts'
+import { setQuota } from '../src/areas/tenancy/products/quotas.ts'
 import { receiveBody } from '../src/areas/storage/objects/receive-body.ts'
 
 /** Somebody with an organization and an application in it, and a token of every scope. */
@@ -15,11 +16,12 @@ export interface Owner {
 /** Letters and digits that no other call gives. */
 export const unique = (): string => randomBytes(6).toString('hex')
 
-/** Creates through the API what most tests begin with. */
+/** Creates through the API what most tests begin with. person: somebody who may own any number of organizations from then on. */
 export async function newOwner(platform: TestPlatform, person?: Person): Promise<Owner> {
   const who = person ?? (await platform.person())
   const token = await who.token(everyScope)
   const organization = await platform.call(token, 'POST /organizations', { name: `Org ${unique()}` })
+  if (person) await setQuota(platform.api, organization.body.id as string, 'organizations_per_owner', 10_000)
   const application = await platform.call(token, 'POST /applications', {
     organizationId: organization.body.id,
     name: `App ${unique()}`,

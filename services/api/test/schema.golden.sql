@@ -663,6 +663,24 @@ create table image_variants (
   constraint image_variants_organization_id_organizations_id_fk FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE
 );
 
+create table invitations (
+  created_at timestamp(3) with time zone not null,
+  email text not null,
+  ended_at timestamp(3) with time zone,
+  expires_at timestamp(3) with time zone not null,
+  id uuid not null,
+  invited_by_user_id text,
+  is_mailed boolean not null,
+  organization_id uuid not null,
+  role text not null,
+  token_hash bytea not null,
+  constraint invitations_inviter FOREIGN KEY (organization_id, invited_by_user_id) REFERENCES organization_members(organization_id, user_id) ON DELETE SET NULL (invited_by_user_id),
+  constraint invitations_organization_id_organizations_id_fk FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  constraint invitations_pkey PRIMARY KEY (id),
+  constraint invitations_role CHECK ((role = ANY (ARRAY['OWNER'::text, 'ADMIN'::text, 'MEMBER'::text]))),
+  constraint invitations_token UNIQUE (token_hash)
+);
+
 create table isr_claims (
   deployment_id uuid not null,
   key bytea not null,
@@ -849,6 +867,14 @@ create table quota_overrides (
   constraint quota_overrides_limit CHECK (("limit" >= 0)),
   constraint quota_overrides_organization_id_organizations_id_fk FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
   constraint quota_overrides_organization_id_quota_pk PRIMARY KEY (organization_id, quota)
+);
+
+create table removed_members (
+  organization_id uuid not null,
+  removed_at timestamp(3) with time zone not null,
+  user_id text not null,
+  constraint removed_members_organization_id_organizations_id_fk FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  constraint removed_members_organization_id_user_id_pk PRIMARY KEY (organization_id, user_id)
 );
 
 create table request_counts (
@@ -1140,6 +1166,14 @@ CREATE INDEX image_variants_by_source ON public.image_variants USING btree (depl
 
 CREATE INDEX image_variants_by_use ON public.image_variants USING btree (organization_id, last_used_at);
 
+CREATE INDEX invitations_by_address ON public.invitations USING btree (email, created_at);
+
+CREATE INDEX invitations_by_expiry ON public.invitations USING btree (expires_at);
+
+CREATE INDEX invitations_by_organization ON public.invitations USING btree (organization_id, created_at);
+
+CREATE UNIQUE INDEX invitations_live_address ON public.invitations USING btree (organization_id, email) WHERE (ended_at IS NULL);
+
 CREATE INDEX isr_claims_by_time ON public.isr_claims USING btree (until);
 
 CREATE INDEX isr_data_by_age ON public.isr_data USING btree (deployment_id, stored_at);
@@ -1159,6 +1193,8 @@ CREATE INDEX open_streams_by_resource ON public.open_streams USING btree (resour
 CREATE INDEX organization_members_by_user ON public.organization_members USING btree (user_id, organization_id);
 
 CREATE INDEX pattern_verdicts_by_use ON public.pattern_verdicts USING btree (used_at);
+
+CREATE INDEX removed_members_by_time ON public.removed_members USING btree (removed_at);
 
 CREATE UNIQUE INDEX request_counts_kind ON public.request_counts USING btree (application_id, hour, kind);
 

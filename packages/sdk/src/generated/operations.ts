@@ -6,7 +6,7 @@ import { create, infer, once, remove, repeat } from '../repetition.ts'
 import type * as t from './types.ts'
 
 /** The version of the API that these operations are of. */
-export const apiVersion = '0.26.0'
+export const apiVersion = '0.27.0'
 
 /** List organizations. */
 export const listOrganizations = /* @__PURE__ */ operation<t.ListOrganizationsData, t.ListOrganizationsResponse>('GET', '/organizations', repeat, 'from limit', 'from')
@@ -19,6 +19,18 @@ export const getOrganization = /* @__PURE__ */ operation<t.GetOrganizationData, 
 
 /** List members. */
 export const listMembers = /* @__PURE__ */ operation<t.ListMembersData, t.ListMembersResponse>('GET', '/organizations/{id}/members', repeat, '', 'whole')
+
+/** Leave an organization, or remove a member. */
+export const deleteMembership = /* @__PURE__ */ operation<t.DeleteMembershipData, t.DeleteMembershipResponse>('DELETE', '/memberships/{membershipId}', remove)
+
+/** List invitations. */
+export const listInvitations = /* @__PURE__ */ operation<t.ListInvitationsData, t.ListInvitationsResponse>('GET', '/organizations/{id}/invitations', repeat, '', 'whole')
+
+/** Invite somebody to an organization. */
+export const createInvitation = /* @__PURE__ */ operation<t.CreateInvitationData, t.CreateInvitationResponse>('POST', '/organizations/{id}/invitations', create)
+
+/** Revoke an invitation. */
+export const deleteInvitation = /* @__PURE__ */ operation<t.DeleteInvitationData, t.DeleteInvitationResponse>('DELETE', '/organizations/{id}/invitations/{invitationId}', remove)
 
 /** List product access. */
 export const listProducts = /* @__PURE__ */ operation<t.ListProductsData, t.ListProductsResponse>('GET', '/organizations/{id}/products', repeat, '', 'whole')

@@ -81,6 +81,34 @@ export type Member = {
     joinedAt: string;
 };
 
+export type Invitation = {
+    id: string;
+    organizationId: string;
+    email: string;
+    role: 'OWNER' | 'ADMIN' | 'MEMBER';
+    invitedByUserId: string;
+    createdAt: string;
+    expiresAt: string;
+};
+
+export type NewInvitation = {
+    id: string;
+    organizationId: string;
+    email: string;
+    role: 'OWNER' | 'ADMIN' | 'MEMBER';
+    invitedByUserId: string;
+    createdAt: string;
+    expiresAt: string;
+    /**
+     * The link to join by. Returned once, in this response only.
+     */
+    url: string;
+    /**
+     * Whether a letter with the link was sent. If not, pass the link on yourself. An address gets at most 5 letters a day.
+     */
+    isMailed: boolean;
+};
+
 export type ProductAccess = {
     product: {
         slug: string;
@@ -1691,10 +1719,10 @@ export type Quotas = {
 };
 
 export type Quota = {
-    name: 'applications' | 'deployments_per_day' | 'archive_bytes' | 'unpacked_bytes' | 'concurrent_builds' | 'minutes_per_build' | 'build_memory_mb' | 'build_disk_mb' | 'build_minutes_per_month' | 'function_slots' | 'function_memory_mb' | 'function_hours_per_month' | 'image_cache_bytes' | 'log_retention_days' | 'stored_bytes';
+    name: 'applications' | 'deployments_per_day' | 'archive_bytes' | 'unpacked_bytes' | 'concurrent_builds' | 'minutes_per_build' | 'build_memory_mb' | 'build_disk_mb' | 'build_minutes_per_month' | 'function_slots' | 'function_memory_mb' | 'function_hours_per_month' | 'image_cache_bytes' | 'log_retention_days' | 'stored_bytes' | 'invitations_per_day' | 'organizations_per_owner';
     limit: number;
     /**
-     * null for quotas that limit a single item.
+     * null for quotas that limit a single item or a person.
      */
     used: number | null;
     /**
@@ -1976,6 +2004,274 @@ export type ListMembersResponses = {
 };
 
 export type ListMembersResponse = ListMembersResponses[keyof ListMembersResponses];
+
+export type DeleteMembershipData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the membership.
+         */
+        membershipId: string;
+    };
+    query?: never;
+    url: '/memberships/{membershipId}';
+};
+
+export type DeleteMembershipErrors = {
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Conflict with the current state
+     */
+    409: Error;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type DeleteMembershipError = DeleteMembershipErrors[keyof DeleteMembershipErrors];
+
+export type DeleteMembershipResponses = {
+    /**
+     * No content
+     */
+    204: void;
+};
+
+export type DeleteMembershipResponse = DeleteMembershipResponses[keyof DeleteMembershipResponses];
+
+export type ListInvitationsData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the organization.
+         */
+        id: string;
+    };
+    query?: never;
+    url: '/organizations/{id}/invitations';
+};
+
+export type ListInvitationsErrors = {
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type ListInvitationsError = ListInvitationsErrors[keyof ListInvitationsErrors];
+
+export type ListInvitationsResponses = {
+    /**
+     * OK
+     */
+    200: {
+        items: Array<Invitation>;
+        /**
+         * Number of matching items on all pages.
+         */
+        total: number;
+    };
+};
+
+export type ListInvitationsResponse = ListInvitationsResponses[keyof ListInvitationsResponses];
+
+export type CreateInvitationData = {
+    body: {
+        email: string;
+        role: 'OWNER' | 'ADMIN' | 'MEMBER';
+    };
+    headers?: {
+        /**
+         * Repeats of the same request with this key get the first response, for 24 hours.
+         */
+        'Idempotency-Key'?: string;
+    };
+    path: {
+        /**
+         * The id of the organization.
+         */
+        id: string;
+    };
+    query?: never;
+    url: '/organizations/{id}/invitations';
+};
+
+export type CreateInvitationErrors = {
+    /**
+     * Invalid value or malformed body
+     */
+    400: Error;
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Conflict with the current state
+     */
+    409: Error;
+    /**
+     * Request body too large
+     */
+    413: Error;
+    /**
+     * Validation failed
+     */
+    422: ValidationError;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type CreateInvitationError = CreateInvitationErrors[keyof CreateInvitationErrors];
+
+export type CreateInvitationResponses = {
+    /**
+     * Created
+     */
+    201: NewInvitation;
+};
+
+export type CreateInvitationResponse = CreateInvitationResponses[keyof CreateInvitationResponses];
+
+export type DeleteInvitationData = {
+    body?: never;
+    path: {
+        /**
+         * The id of the organization.
+         */
+        id: string;
+        /**
+         * The id of the invitation.
+         */
+        invitationId: string;
+    };
+    query?: never;
+    url: '/organizations/{id}/invitations/{invitationId}';
+};
+
+export type DeleteInvitationErrors = {
+    /**
+     * Missing, expired or unrecognized token
+     */
+    401: Error;
+    /**
+     * Missing scope, or no access to the resource
+     */
+    403: Error;
+    /**
+     * Not found or out of reach
+     */
+    404: Error;
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type DeleteInvitationError = DeleteInvitationErrors[keyof DeleteInvitationErrors];
+
+export type DeleteInvitationResponses = {
+    /**
+     * No content
+     */
+    204: void;
+};
+
+export type DeleteInvitationResponse = DeleteInvitationResponses[keyof DeleteInvitationResponses];
+
+export type OpenInvitationData = {
+    body?: never;
+    path: {
+        /**
+         * The token of the link.
+         */
+        token: string;
+    };
+    query?: never;
+    url: '/.well-known/invitation/{token}';
+};
+
+export type OpenInvitationErrors = {
+    /**
+     * Too many requests; retry only if Retry-After is present
+     */
+    429: ThrottleError;
+    /**
+     * Unexpected failure
+     */
+    500: Error;
+    /**
+     * A dependency is temporarily unavailable
+     */
+    503: Error;
+};
+
+export type OpenInvitationError = OpenInvitationErrors[keyof OpenInvitationErrors];
 
 export type ListProductsData = {
     body?: never;

@@ -4,7 +4,7 @@ import { platformName } from '@platform/look/name'
 import type { Operation } from './endpoint.ts'
 
 /** Changes whenever the API does (A §9). */
-const API_VERSION = '0.26.0'
+const API_VERSION = '0.27.0'
 
 const description = `## Authentication
 Send \`Authorization: Bearer <access token>\` with every request: a user's token from the identity provider, or a token that

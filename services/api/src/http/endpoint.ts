@@ -348,6 +348,8 @@ export function endpoint<
 export interface OpenSpec<Deps extends Core> {
   operation: string
   on: `${Method} /${string}`
+  /** Further paths of the same operation. */
+  also?: readonly `/${string}`[]
   tag: string
   summary: string
   description: string
@@ -375,7 +377,7 @@ export function openEndpoint<Deps extends Core>(spec: OpenSpec<Deps>): Endpoint<
     ...(spec.request && { request: spec.request }),
     responses: { ...spec.responses, ...failureResponses([429, 500, ...(spec.fails ?? [])], path) },
   })
-  const { operation, run } = spec
+  const { operation, also: aliases = [], run } = spec
   const isListed = !spec.hide
-  return { operation, method, path, aliases: [], route, guard: undefined, isListed, deadlineMs: DEADLINE_MS, run }
+  return { operation, method, path, aliases, route, guard: undefined, isListed, deadlineMs: DEADLINE_MS, run }
 }

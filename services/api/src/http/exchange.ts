@@ -2,11 +2,13 @@ import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { HttpBindings } from '@hono/node-server'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
+import type { AccessToken } from '@platform/auth/token-verifier'
 import { ApiError, InvalidToken, Throttled, Unavailable } from '@platform/errors/api-error'
 import { type ErrorShape, renderError } from '@platform/errors/render-error'
 import { networkOf } from '@platform/ratelimit/client-address'
 import { isUnavailable } from '@platform/runtime/database'
 import { withDeadline } from '@platform/runtime/deadline'
+import { isUuid } from '@platform/runtime/is-uuid'
 import { newIdAt } from '@platform/runtime/new-id'
 import { isPreflight, preflightHeaders } from '@platform/service/cors'
 import { readTrace, type Trace } from '@platform/service/trace'
@@ -107,7 +109,7 @@ function addressBudget({ deps, incoming, address, path, isS3 }: Arrival): { key:
   return { key: `address:${counted}`, max: hasBearer(incoming) ? ADDRESS_WITH_BEARER_MAX : ADDRESS_MAX }
 }
 
-function actorOf(deps: Core, token: Awaited<ReturnType<Core['tokens']['verify']>>): Actor {
+function actorOf(deps: Core, token: AccessToken): Actor {
   const { clientId, scopes, subject } = token
   const tokenExpiresAt = new Date(token.expiresAt * 1_000)
   if (token.issuer === deps.publicUrl) {
@@ -123,6 +125,24 @@ function actorOf(deps: Core, token: Awaited<ReturnType<Core['tokens']['verify']>
   return { kind: 'user', userId: subject, clientId, scopes, tokenExpiresAt, authenticatedAt }
 }
 
+/** How many accepted invitations to organizations of this API a token is looked at for. */
+const JOINED_MAX = 20
+
+/**
+ * Makes the memberships that a user's token asks for by its claim `joined`: a list of `<issuer of the invitation>#<invitation id>`
+ * (D112). The identity provider may trust other APIs, which admit nobody here: what is not of this one is ignored.
+ */
+async function redeem(deps: Core, actor: Actor, { joined }: AccessToken['claims']): Promise<void> {
+  if (actor.kind !== 'user' || !Array.isArray(joined)) return
+  const own = `${deps.publicUrl}#`
+  const ids = joined
+    .filter((entry) => typeof entry === 'string' && entry.startsWith(own))
+    .map((entry: string) => entry.slice(own.length))
+    .filter(isUuid)
+    .slice(0, JOINED_MAX)
+  await deps.redeemJoined(actor.userId, ids)
+}
+
 /** Counts a request that needs no credential. Throws Throttled. */
 export async function throttleAddress(arrival: Arrival): Promise<void> {
   const address = addressBudget(arrival)
@@ -132,7 +152,8 @@ export async function throttleAddress(arrival: Arrival): Promise<void> {
 
 /**
  * Address throttle → 401 → key throttle (D18). A token that was verified before is counted on both throttles in one step; an
- * unknown one is verified only after its address passes, so a flood of invalid tokens costs no signature checks.
+ * unknown one is verified only after its address passes, so a flood of invalid tokens costs no signature checks. Invitations that
+ * the token says were accepted are redeemed first, so that the first call already reaches the organization (D112).
  */
 export async function authenticate(arrival: Arrival): Promise<Actor> {
   const { deps, incoming } = arrival
@@ -144,17 +165,20 @@ export async function authenticate(arrival: Arrival): Promise<Actor> {
     const keys = actor.kind !== 'user' ? [address.key, `key:${actor.keyId}`] : [address.key]
     const [addressCount = 0, keyCount = 0] = await deps.limiter.hit(keys)
     if (addressCount > address.max || keyCount > KEY_MAX) throw new Throttled()
+    if (known.claims.joined !== undefined) await redeem(deps, actor, known.claims)
     return (arrival.actor = actor)
   }
   const [addressCount = 0] = await deps.limiter.hit([address.key])
   if (addressCount > address.max) throw new Throttled()
   if (raw === undefined) throw new InvalidToken('A bearer access token is required')
-  const actor = actorOf(deps, await deps.tokens.verify(raw))
+  const token = await deps.tokens.verify(raw)
+  const actor = actorOf(deps, token)
   if (actor.kind !== 'user') {
     const [keyCount = 0] = await deps.limiter.hit([`key:${actor.keyId}`])
     if (keyCount > KEY_MAX) throw new Throttled()
   }
   if (actor.kind === 'user') deps.learnProfile(actor.userId, raw, actor.scopes, arrival.trace)
+  if (token.claims.joined !== undefined) await redeem(deps, actor, token.claims)
   return (arrival.actor = actor)
 }
 
@@ -215,22 +239,29 @@ export async function preflight(
 
 const tooLate = () => new Unavailable('The request took too long; try again later')
 
-/** No shorter path is changed for the log: it is cut to `/files/` and 36 characters, and an id's end with its token takes 50. */
+/** No shorter path is changed for the log: it is cut to `/files/` and 36 characters; with its token an id's end takes 50, an invitation 54. */
 const TOKEN_PATH_LENGTH_MIN = 44
 /** The token that follows an upload's id in its URL. */
 const UPLOAD_TOKEN = /(?<=[0-9a-f]{4}-[0-9a-f]{12})(?:\.|%2e)[\w-]{32}/gi
+/** What follows the name of an invitation's link is its token. */
+const INVITATION_TOKEN = /(?<=invitation(?:\/|%2f)).*$/is
+/** A path from the word on, however it is garbled, and what may be a token in there; the id of an invitation has 36 characters. */
+const AFTER_INVITATION = /(?<=invitation).*$/is
+const LIKE_A_TOKEN = /[\w-]{40,}/g
 /** The longest path that is logged. */
 const LOGGED_PATH_LENGTH_MAX = 512
 
 /**
- * A path for the log, with upload tokens removed: the token alone grants access to the upload. It is removed anywhere in the
- * path, since a proxy or client that garbles the URL sends the token on a path that matches no upload.
+ * A path for the log, without the tokens of uploads and invitations: a token alone grants access. It is removed anywhere in the path,
+ * since a proxy or client that garbles the URL sends the token on a path that matches nothing.
  */
 function loggedPath(path: string): string {
   if (path.length < TOKEN_PATH_LENGTH_MIN) return path
   return path
     .replace(/^\/files\/(?!deployments\/)(.{0,36}).*$/s, '/files/$1')
     .replaceAll(UPLOAD_TOKEN, '')
+    .replace(INVITATION_TOKEN, '')
+    .replace(AFTER_INVITATION, (rest) => rest.replaceAll(LIKE_A_TOKEN, ''))
     .slice(0, LOGGED_PATH_LENGTH_MAX)
 }
 

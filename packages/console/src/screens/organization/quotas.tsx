@@ -28,6 +28,8 @@ const quotaWords: Readonly<Record<string, Words>> = {
     isCache: true,
     falls: 'by itself: the least recently used make room',
   },
+  invitations_per_day: { word: 'Invitations a day', say: number },
+  organizations_per_owner: { word: 'Organizations that an owner may have', say: number },
   archive_bytes: { word: 'Archive of a deployment', say: binaryBytes },
   unpacked_bytes: { word: 'Files of a deployment', say: binaryBytes },
   minutes_per_build: { word: 'Time of a build', say: (value) => counted(value, 'minute') },

@@ -1,11 +1,12 @@
 import { hash, randomBytes } from 'node:crypto'
-import { type ApiScope, apiScopes } from '@platform/auth/scopes'
-import { BadRequest, Forbidden, NotFound, SignInTooOld } from '@platform/errors/api-error'
+import { apiKeyScopes, type ApiScope, apiScopes } from '@platform/auth/scopes'
+import { BadRequest, Forbidden, NotFound } from '@platform/errors/api-error'
 import { one } from '@platform/runtime/database'
 import { newId } from '@platform/runtime/new-id'
 import { resealRows } from '@platform/runtime/reseal-rows'
 import { and, desc, eq, isNull } from 'drizzle-orm'
 import type { UserActor } from '../../../http/actor.ts'
+import { requireFreshSignIn } from '../../../http/fresh-sign-in.ts'
 import type { CredentialsDeps } from '../deps.ts'
 import { recordActivity } from '../../tenancy/activity/record.ts'
 import type { Application } from '../../tenancy/applications/reach.ts'
@@ -13,7 +14,6 @@ import { createSigningState } from './signing-state.ts'
 import { apiKeys } from './table.ts'
 
 const LIFETIME_DEFAULT_MS = 90 * 86_400_000
-const PROVEN_WITHIN_MS = 15 * 60_000
 export const SECRET_PREFIX = 'svc_secret_'
 export const SCOPE_DEFAULT: ApiScope = 'network:env_vars:read'
 
@@ -64,25 +64,19 @@ const known: ReadonlySet<string> = new Set(apiScopes)
 function refuseScopes(scopes: readonly string[], by: UserActor): void {
   const unknown = scopes.find((scope) => !known.has(scope))
   if (unknown !== undefined) throw new BadRequest(`Unknown scope ${JSON.stringify(unknown.slice(0, 100))}`)
-  const barred = scopes.find((scope) => scope.startsWith('platform:api_keys:'))
+  const barred = scopes.find((scope) => !apiKeyScopes.some((allowed) => allowed === scope))
   if (barred !== undefined) throw new BadRequest(`An API key can never hold the scope ${barred}`)
   const beyond = scopes.find((scope) => !by.scopes.has(scope))
   if (beyond !== undefined) throw new Forbidden(`The requested scope ${beyond} exceeds your own access`)
 }
 
-/** Requires the console's users to have authenticated within 15 minutes to manage keys (A §4 rule 6, D6). Throws SignInTooOld. */
-function requireFreshSignIn(
+/** Requires the console's users to have authenticated lately to manage keys (A §4 rule 6, D6). Throws SignInTooOld. */
+function requireFreshConsole(
   { consoleClientIds }: Pick<CredentialsDeps, 'consoleClientIds'>,
   by: UserActor,
   time: Date,
 ): void {
-  if (!consoleClientIds.has(by.clientId)) return
-  const provenAt = by.authenticatedAt?.getTime() ?? 0
-  if (time.getTime() - provenAt > PROVEN_WITHIN_MS)
-    throw new SignInTooOld(
-      'Sign in again: managing API keys needs credentials proven within the last 15 minutes',
-      PROVEN_WITHIN_MS / 1_000,
-    )
+  if (consoleClientIds.has(by.clientId)) requireFreshSignIn(by, time, 'managing API keys')
 }
 
 type Expiry = Date | null | undefined
@@ -121,7 +115,7 @@ export async function createApiKey(
   newKey: NewKey,
 ): Promise<ShownKey & { secret: string }> {
   const time = deps.now()
-  requireFreshSignIn(deps, by, time)
+  requireFreshConsole(deps, by, time)
   const scopes = newKey.scopes.length === 0 ? [SCOPE_DEFAULT] : [...new Set(newKey.scopes)]
   refuseScopes(scopes, by)
   const expiresAt = expiryOf(newKey.expiresAt, deps, by, time)
@@ -173,7 +167,7 @@ export async function listApiKeys({ db }: Pick<CredentialsDeps, 'db'>, applicati
  */
 export async function deleteApiKey(deps: CredentialsDeps, by: UserActor, id: string): Promise<void> {
   const time = deps.now()
-  requireFreshSignIn(deps, by, time)
+  requireFreshConsole(deps, by, time)
   await deps.db.transaction(async (tx) => {
     const [gone] = await tx
       .update(apiKeys)

@@ -6,6 +6,7 @@ import { spendingOf } from '../../deploy/deployments/billing.ts'
 import { dayAfter, deploymentsToday } from '../../deploy/deployments/deployments.ts'
 import { deployments } from '../../deploy/deployments/table.ts'
 import { imageTotals } from '../../edge/images/table.ts'
+import { invitationsToday } from '../../tenancy/invitations/invitations.ts'
 import type { Organization } from '../../tenancy/organizations/reach.ts'
 import { quotasOf } from '../../tenancy/products/quotas.ts'
 import { type Quota, quotaNames } from '../../tenancy/products/registry.ts'
@@ -14,7 +15,7 @@ import { storedBytesOf } from '../../storage/objects/stored-bytes.ts'
 interface ShownQuota {
   name: Quota
   limit: number
-  /** null for quotas that limit one thing at a time, such as an archive's size. */
+  /** null for quotas that limit one thing at a time, such as an archive's size, or what one person has. */
   used: number | null
   /** When the usage is reset; null for quotas that are not per period. */
   windowEnd: Date | null
@@ -47,13 +48,14 @@ export async function listQuotas(
   deps: Pick<OverviewDeps, 'db' | 'now'>,
   { id, applicationCount }: Organization,
 ): Promise<OrganizationQuotas> {
-  const [limits, spending, today, builds, images, stored] = await Promise.all([
+  const [limits, spending, today, builds, images, stored, invited] = await Promise.all([
     quotasOf(deps, id),
     spendingOf(deps, id),
     deploymentsToday(deps, id),
     buildsUnderWay(deps, id),
     imageBytes(deps, id),
     storedBytesOf(deps, id),
+    invitationsToday(deps, id),
   ])
   const time = deps.now()
   const month = monthOf(time)
@@ -65,6 +67,7 @@ export async function listQuotas(
     image_cache_bytes: { used: images, windowEnd: null },
     stored_bytes: { used: stored, windowEnd: null },
     function_hours_per_month: { used: Math.floor(spending.functionHours), windowEnd: nextMonth },
+    invitations_per_day: { used: invited, windowEnd: dayAfter(time) },
     build_minutes_per_month: { used: Math.floor(spending.buildMinutes), windowEnd: nextMonth },
   }
   const items = quotaNames.map((name) => ({

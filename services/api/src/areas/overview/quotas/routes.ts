@@ -12,7 +12,9 @@ const Quota = z
   .object({
     name: z.enum(quotaNames as [(typeof quotaNames)[number], ...(typeof quotaNames)[number][]]),
     limit: amount.openapi({ example: 500 }),
-    used: amount.nullable().openapi({ description: 'null for quotas that limit a single item.', example: 12 }),
+    used: amount
+      .nullable()
+      .openapi({ description: 'null for quotas that limit a single item or a person.', example: 12 }),
     windowEnd: instant.nullable().openapi({ description: 'When the count resets; null for quotas without a period.' }),
   })
   .openapi('Quota')

@@ -59,7 +59,7 @@ const platform = new Platform({
 }
 
 // The SDK leaves these out: its credentials exchange keys by themselves, and the reference is a page.
-const notInSdk = ['exchangeApiKey', 'getReference']
+const notInSdk = ['exchangeApiKey', 'getReference', 'openInvitation']
 
 // Scalar sends every parameter that has an example: here those that an operation needs, until a reader ticks others. Without
 // a client nobody can sign in, so a token is all there is to enter.

@@ -1,9 +1,10 @@
 import { newId } from '@platform/runtime/new-id'
-import { and, asc, eq, ne } from 'drizzle-orm'
+import { and, asc, eq, isNull, ne, type SQL } from 'drizzle-orm'
 import type { TenancyDeps } from '../deps.ts'
+import { invitations } from './invitations-table.ts'
 import { profiles } from '../profiles/table.ts'
 import type { Organization } from './reach.ts'
-import { members, organizations, type Role } from './table.ts'
+import { members, organizations, removedMembers, type Role } from './table.ts'
 
 interface Member {
   membershipId: string
@@ -36,7 +37,10 @@ export const listMembers = ({ db }: Pick<TenancyDeps, 'db'>, organization: Organ
     .where(eq(members.organizationId, organization.id))
     .orderBy(asc(members.joinedAt), asc(members.id))
 
-/** Adds a member or changes a member's role. For operators only: no endpoint does this (A §4). Safe to repeat. */
+/**
+ * Adds a member or changes a member's role, and ends the invitations that they made and may no longer make. For operators and for
+ * invited people who accepted: no endpoint does this (A §4, D112). Safe to repeat.
+ */
 export async function setMember(
   { db, now }: Pick<TenancyDeps, 'db' | 'now'>,
   organizationId: string,
@@ -47,6 +51,18 @@ export async function setMember(
     .insert(members)
     .values({ id: newId(), organizationId, userId, role, joinedAt: now() })
     .onConflictDoUpdate({ target: [members.organizationId, members.userId], set: { role } })
+  if (role === 'OWNER') return
+  await db
+    .update(invitations)
+    .set({ endedAt: now() })
+    .where(
+      and(
+        eq(invitations.organizationId, organizationId),
+        eq(invitations.invitedByUserId, userId),
+        isNull(invitations.endedAt),
+        role === 'ADMIN' ? eq(invitations.role, 'OWNER') : undefined,
+      ),
+    )
 }
 
 /** The members of an organization and their roles, for the operator. */
@@ -69,28 +85,38 @@ export const membershipsOf = ({ db }: Pick<TenancyDeps, 'db'>, userId: string) =
 
 type Change = 'done' | 'missing' | 'last-owner'
 
-/** Changes members under a lock on their rows, so that of two concurrent changes one sees the other's result. */
-function withMembers<T>(
-  { db }: Pick<TenancyDeps, 'db'>,
-  organizationId: string,
-  change: (tx: TenancyDeps['db'], rows: readonly { userId: string; role: Role }[]) => Promise<T>,
-): Promise<T> {
-  return db.transaction(async (tx) => {
-    // A new member has no row to lock yet.
-    await tx
-      .select({ id: organizations.id })
-      .from(organizations)
-      .where(eq(organizations.id, organizationId))
-      .for('update')
-    const rows = await tx
-      .select({ userId: members.userId, role: members.role })
-      .from(members)
-      .where(eq(members.organizationId, organizationId))
-    return change(tx, rows)
-  })
+/** A member, as far as decisions about members look. */
+export interface MemberRow {
+  id: string
+  userId: string
+  role: Role
 }
 
-const isLastOwner = (rows: readonly { userId: string; role: Role }[], userId: string): boolean =>
+/**
+ * Locks an organization until the transaction ends, and reads its members: of two concurrent changes one sees the other's result.
+ */
+export async function lockMembers(tx: TenancyDeps['db'], organizationId: string): Promise<MemberRow[]> {
+  // A new member has no row to lock yet.
+  await tx
+    .select({ id: organizations.id })
+    .from(organizations)
+    .where(eq(organizations.id, organizationId))
+    .for('update')
+  return tx
+    .select({ id: members.id, userId: members.userId, role: members.role })
+    .from(members)
+    .where(eq(members.organizationId, organizationId))
+}
+
+/** Changes members, or what hangs on their roles, in a transaction that has locked them. */
+export const withMembers = <T>(
+  { db }: Pick<TenancyDeps, 'db'>,
+  organizationId: string,
+  change: (tx: TenancyDeps['db'], rows: readonly MemberRow[]) => Promise<T>,
+): Promise<T> => db.transaction(async (tx) => change(tx, await lockMembers(tx, organizationId)))
+
+/** Whether an organization of these members would have no OWNER without this one. */
+export const isLastOwner = (rows: readonly MemberRow[], userId: string): boolean =>
   rows.some((row) => row.userId === userId && row.role === 'OWNER') &&
   !rows.some((row) => row.userId !== userId && row.role === 'OWNER')
 
@@ -107,12 +133,51 @@ export const changeRole = (
     return 'done'
   })
 
+/**
+ * Ends memberships, and writes down when, so that no invitation of before brings these users back (D112). Only while lockMembers
+ * holds: an invitation was either made before this or is made after it. Returns the user ids.
+ */
+export async function endMemberships(
+  { db, now }: Pick<TenancyDeps, 'db' | 'now'>,
+  organizationId: string,
+  which: SQL | undefined,
+): Promise<string[]> {
+  const removedAt = now()
+  const ended = await db
+    .delete(members)
+    .where(and(eq(members.organizationId, organizationId), which))
+    .returning({ userId: members.userId })
+  if (ended.length > 0)
+    await db
+      .insert(removedMembers)
+      .values(ended.map(({ userId }) => ({ organizationId, userId, removedAt })))
+      .onConflictDoUpdate({ target: [removedMembers.organizationId, removedMembers.userId], set: { removedAt } })
+  return ended.map(({ userId }) => userId)
+}
+
+/** When a user last stopped being a member of an organization; undefined if they never were, or long ago. */
+export async function removedAtOf(
+  { db }: Pick<TenancyDeps, 'db'>,
+  organizationId: string,
+  userId: string,
+): Promise<Date | undefined> {
+  const [row] = await db
+    .select({ removedAt: removedMembers.removedAt })
+    .from(removedMembers)
+    .where(and(eq(removedMembers.organizationId, organizationId), eq(removedMembers.userId, userId)))
+  return row?.removedAt
+}
+
 /** Removes a user from an organization, unless they are its only OWNER. */
-export const removeMember = (deps: Pick<TenancyDeps, 'db'>, organizationId: string, userId: string): Promise<Change> =>
+export const removeMember = (
+  deps: Pick<TenancyDeps, 'db' | 'now'>,
+  organizationId: string,
+  userId: string,
+): Promise<Change> =>
   withMembers(deps, organizationId, async (db, rows) => {
     if (!rows.some((row) => row.userId === userId)) return 'missing'
     if (isLastOwner(rows, userId)) return 'last-owner'
-    await db.delete(members).where(and(eq(members.organizationId, organizationId), eq(members.userId, userId)))
+    await endMemberships({ ...deps, db }, organizationId, eq(members.userId, userId))
     return 'done'
   })
 
@@ -130,9 +195,5 @@ export const transferOrganization = (
     const [profile] = await db.select({ id: profiles.userId }).from(profiles).where(eq(profiles.userId, userId))
     if (!isMember && !profile) return undefined
     await setMember({ ...deps, db }, organizationId, userId, 'OWNER')
-    const former = await db
-      .delete(members)
-      .where(and(eq(members.organizationId, organizationId), eq(members.role, 'OWNER'), ne(members.userId, userId)))
-      .returning({ userId: members.userId })
-    return former.map((row) => row.userId)
+    return endMemberships({ ...deps, db }, organizationId, and(eq(members.role, 'OWNER'), ne(members.userId, userId)))
   })

@@ -1,13 +1,17 @@
 // engines: postgres
 import { randomUUID } from 'node:crypto'
+import { OWNED_ORGANIZATIONS_LOCK_CLASS } from '@platform/runtime/advisory-locks'
+import { newId } from '@platform/runtime/new-id'
 import { holding } from '@platform/testkit/holding'
 import { everyScope, startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { and, eq } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newOwner } from '../../../../test/scenario.ts'
+import { activatePlan } from '../products/products.ts'
+import { setQuota } from '../products/quotas.ts'
 import { profiles } from '../profiles/table.ts'
 import { changeRole, removeMember, setMember } from './members.ts'
-import { members } from './table.ts'
+import { members, organizations } from './table.ts'
 
 let platform: TestPlatform
 beforeAll(async () => {
@@ -55,8 +59,9 @@ test('names may repeat and slugs never do; a slug one chose is a 409 when taken 
   )
   expect(racers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([201, ...Array<number>(19).fill(409)])
   const name = `Same ${randomUUID().replaceAll('-', 'x')}`
+  const { token: other } = await person()
   const twins = await Promise.all(
-    Array.from({ length: 10 }, () => platform.call(token, 'POST /organizations', { name })),
+    Array.from({ length: 10 }, () => platform.call(other, 'POST /organizations', { name })),
   )
   expect(twins.map(({ status }) => status)).toEqual(Array<number>(10).fill(201))
   expect(new Set(twins.map(({ body }) => body.slug as string)).size).toBe(10)
@@ -87,8 +92,11 @@ test('a name without a letter still makes a slug', async () => {
 test('the list holds what one belongs to, newest first, page by page (A §1 Keyset, D30, D31)', async () => {
   const { token } = await person()
   const ids: string[] = []
-  for (let i = 0; i < 12; i++)
-    ids.unshift((await platform.call(token, 'POST /organizations', { name: `O${i}` })).body.id as string)
+  for (let i = 0; i < 12; i++) {
+    const { body } = await platform.call(token, 'POST /organizations', { name: `O${i}` })
+    ids.unshift(body.id as string)
+    await setQuota(platform.api, body.id as string, 'organizations_per_owner', 12)
+  }
   const first = await platform.call(token, 'GET /organizations')
   expect(first.body.total).toBe(12)
   expect(first.body.items.map(({ id }: { id: string }) => id)).toEqual(ids.slice(0, 10))
@@ -182,4 +190,67 @@ test.each([
   expect(outcomes).toEqual(['done', 'last-owner'])
   const owners = and(eq(members.organizationId, organizationId), eq(members.role, 'OWNER'))
   expect(await platform.api.db.$count(members, owners)).toBe(1)
+})
+
+/** Makes a user the owner of so many organizations, past every rule. Returns the id of the first. */
+async function own(userId: string, count: number): Promise<string> {
+  const time = platform.api.now()
+  const made = Array.from({ length: count }, () => {
+    const id = newId()
+    return { id, name: 'Old', slug: `old-${id}`, createdAt: time, updatedAt: time }
+  })
+  await platform.api.db.insert(organizations).values(made)
+  await platform.api.db.insert(members).values(
+    made.map(({ id: organizationId }) => ({
+      id: newId(),
+      organizationId,
+      userId,
+      role: 'OWNER' as const,
+      joinedAt: time,
+    })),
+  )
+  return made[0]?.id ?? ''
+}
+
+test('whoever owns ten organizations on the free plan founds no eleventh (403), and keeps those they have (D113)', async () => {
+  const { who, token } = await person()
+  const found = () => platform.call(token, 'POST /organizations', { name: 'More' })
+  await own(who.userId, 9)
+  // One of another's counts as little as it allows.
+  const foreign = await newOwner(platform)
+  await setMember(platform.api, foreign.organizationId, who.userId, 'ADMIN')
+  await setQuota(platform.api, foreign.organizationId, 'organizations_per_owner', 1_000)
+  expect((await found()).status).toBe(201)
+  expect(await found()).toMatchObject({
+    status: 403,
+    body: { error: expect.stringContaining('organizations_per_owner (10 of 10 used)') as string },
+  })
+  await own(who.userId, 2)
+  expect(await found()).toMatchObject({
+    status: 403,
+    body: { error: expect.stringContaining('organizations_per_owner (12 of 10 used)') as string },
+  })
+  expect((await platform.call(token, 'GET /organizations')).body.total).toBe(13)
+})
+
+test.each([
+  ['the pro plan', (id: string) => activatePlan(platform.api, id, 'network', 'pro')],
+  ['a quota of the operator', (id: string) => setQuota(platform.api, id, 'organizations_per_owner', 11)],
+])('%s of one of the organizations that a user owns lets them found more (D113)', async (_, allow) => {
+  const { who, token } = await person()
+  await allow(await own(who.userId, 10))
+  expect((await platform.call(token, 'POST /organizations', { name: 'Eleventh' })).status).toBe(201)
+})
+
+test('of two concurrent creations by somebody who may found one more, one wins (D113)', async () => {
+  const { who, token } = await person()
+  await own(who.userId, 9)
+  const found = () => platform.call(token, 'POST /organizations', { name: 'Last' })
+  const racers = await holding(
+    platform.databaseUrl,
+    (held) => held`select pg_advisory_xact_lock(${OWNED_ORGANIZATIONS_LOCK_CLASS}, hashtext(${who.userId}))`,
+    [found, found],
+  )
+  expect(racers.map(({ status }) => status)).toEqual([201, 403])
+  expect((await platform.call(token, 'GET /organizations')).body.total).toBe(10)
 })

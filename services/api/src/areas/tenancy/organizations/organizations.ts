@@ -12,16 +12,18 @@ const SLUG_ATTEMPTS = 6
 
 /**
  * Creates an organization with the caller as its owner, in one transaction (A §4). A slug chosen by the caller must be free
- * (409); one derived from the name gets an ending until it is (D75). Starts on the operator's default plan (D77).
+ * (409); one derived from the name gets an ending until it is (D75). Starts on the operator's default plan (D77). Throws Forbidden
+ * if the caller owns as many as they may (D113).
  */
 export async function createOrganization(
-  { db, now, startPlan }: Pick<TenancyDeps, 'db' | 'now' | 'startPlan'>,
+  { db, now, startPlan, requireOwnerQuota }: Pick<TenancyDeps, 'db' | 'now' | 'startPlan' | 'requireOwnerQuota'>,
   by: UserActor,
   newOrganization: { name: string; slug?: string | undefined },
 ): Promise<Organization> {
   if (newOrganization.slug !== undefined) refuseReservedLabel(newOrganization.slug)
   const time = now()
   return db.transaction(async (tx) => {
+    await requireOwnerQuota(tx, by.userId)
     const insert = (slug: string) =>
       tx
         .insert(organizations)

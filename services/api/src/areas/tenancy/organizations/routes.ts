@@ -6,7 +6,8 @@ import { slug } from './labels.ts'
 import { listMembers } from './members.ts'
 import { createOrganization, organizationsPage } from './organizations.ts'
 import { reachOrganization } from './reach.ts'
-import { Organization } from './shapes.ts'
+import { reachRemovable, removeMembership } from './remove-membership.ts'
+import { Organization, role } from './shapes.ts'
 
 const tag = 'Organizations'
 
@@ -21,7 +22,7 @@ const Member = z
     givenName: shown('Ana').nullable(),
     familyName: shown('Ruiz').nullable(),
     imageUrl: imageUrl.nullable(),
-    role: z.enum(['OWNER', 'ADMIN', 'MEMBER']),
+    role,
     joinedAt: instant,
   })
   .openapi('Member')
@@ -48,7 +49,7 @@ export const organizationEndpoints = [
     tag,
     summary: 'Create an organization',
     description:
-      'The caller becomes its owner. `slug` must be unused (409); without one it is derived from the name. New organizations start on the operator’s default plan.',
+      'The caller becomes its owner. `slug` must be unused (409); without one it is derived from the name. New organizations start on the operator’s default plan. 403 if you own as many as your plan allows.',
     actor: 'user',
     scope: 'platform:organizations:write',
     body: z.strictObject({ name, slug: slug.optional() }),
@@ -85,5 +86,21 @@ export const organizationEndpoints = [
     reach: (call) => reachOrganization(call, call.params.id),
     returns: [200, page(Member)],
     handle: async ({ deps, target }) => asWholeSet(await listMembers(deps, target)),
+  }),
+  endpoint({
+    operation: 'deleteMembership',
+    on: 'DELETE /memberships/{membershipId}',
+    spec: 'wire.md Extensions',
+    tag,
+    summary: 'Leave an organization, or remove a member',
+    description:
+      'Everybody may leave but the only OWNER (409). Removing others needs the role OWNER or ADMIN; only an OWNER removes an OWNER. It takes a sign-in within the last 15 minutes. Otherwise the answer is 403 with `WWW-Authenticate: Bearer error="insufficient_user_authentication", max_age="900"` (RFC 9470): sign in again with that `max_age`. Invitations that the member made end with the membership.',
+    actor: 'user',
+    scope: 'platform:members:write',
+    params: { membershipId: pathId('Membership') },
+    reach: (call) => reachRemovable(call, call.params.membershipId),
+    returns: [204],
+    fails: [409],
+    handle: ({ deps, actor, target }) => removeMembership(deps, actor, target),
   }),
 ]

@@ -1,6 +1,6 @@
 import { instant } from '@platform/runtime/columns'
 import { sql } from 'drizzle-orm'
-import { check, index, integer, pgTable, text, unique, uuid, varchar } from 'drizzle-orm/pg-core'
+import { check, index, integer, pgTable, primaryKey, text, unique, uuid, varchar } from 'drizzle-orm/pg-core'
 
 export type Role = 'OWNER' | 'ADMIN' | 'MEMBER'
 
@@ -37,6 +37,23 @@ export const members = pgTable(
     index('organization_members_by_user').on(t.userId, t.organizationId),
     check('organization_members_role', sql`${t.role} in ('OWNER', 'ADMIN', 'MEMBER')`),
   ],
+)
+
+/**
+ * When users who were members last stopped being that. An invitation of before admits them no more (D112). A row is kept until a job
+ * discards it, longer than an invitation works.
+ */
+export const removedMembers = pgTable(
+  'removed_members',
+  {
+    organizationId: uuid('organization_id')
+      .notNull()
+      .references(() => organizations.id, { onDelete: 'cascade' }),
+    /** `sub` of the identity provider. */
+    userId: text('user_id').notNull(),
+    removedAt: instant('removed_at').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.organizationId, t.userId] }), index('removed_members_by_time').on(t.removedAt)],
 )
 
 /** The number of each user's organizations, kept by a trigger on organization_members. */

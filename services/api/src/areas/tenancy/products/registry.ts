@@ -33,7 +33,8 @@ const GIB = 1_024 * MIB
 
 /**
  * What each plan allows (D77). Exceeding `applications` and `deployments_per_day` is refused with 429 and no Retry-After;
- * exceeding a UTC month's Function hours and build minutes with 402, only when a deployment is created.
+ * exceeding a UTC month's Function hours and build minutes with 402, only when a deployment is created; exceeding
+ * `invitations_per_day` and `organizations_per_owner` with 403 (D112, D113).
  */
 export const quotas = {
   free: {
@@ -52,6 +53,8 @@ export const quotas = {
     image_cache_bytes: 256 * MIB,
     log_retention_days: 3,
     stored_bytes: 5 * GIB,
+    invitations_per_day: 20,
+    organizations_per_owner: 10,
   },
   pro: {
     applications: 250,
@@ -69,6 +72,8 @@ export const quotas = {
     image_cache_bytes: 5 * GIB,
     log_retention_days: 14,
     stored_bytes: 1_024 * GIB,
+    invitations_per_day: 200,
+    organizations_per_owner: 100,
   },
 } satisfies Record<PlanSlug, Record<string, number>>
 
