@@ -301,6 +301,21 @@ const mistakes: Mistake[] = [
     sentence: 'IDP_URL of api is not PUBLIC_URL of idp',
   },
   {
+    what: 'invitations of an API that is not this one',
+    make: (all) => Object.assign(variables(all, 'idp'), { INVITATION_ISSUERS: 'https://api.example.net' }),
+    sentence: 'INVITATION_ISSUERS of idp lacks the API, so nobody can take an invitation',
+  },
+  {
+    what: 'keys of the API asked for at its public host',
+    make: (all) => Object.assign(variables(all, 'idp'), { INVITATION_ISSUERS: 'https://api.example.com' }),
+    sentence: 'INVITATION_ISSUERS leads to no Service api',
+  },
+  {
+    what: 'sign-up for everybody without mail',
+    make: (all) => Object.assign(variables(all, 'idp'), { SIGN_UP: 'domains' }),
+    sentence: 'idp: SIGN_UP=domains wants SIGN_UP_DOMAINS, such as example.com',
+  },
+  {
     what: 'the client of the console gone',
     make: (all) => delete variables(all, 'api')['CONSOLE_CLIENT_IDS'],
     sentence: 'There is no console: its URL or client is missing',

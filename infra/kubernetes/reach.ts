@@ -73,6 +73,7 @@ const WAYS = new Set([
   ...['api 4000', 'api 4003', 'api 4004', 'idp 4001', 'edge 4002'].map((to) => `the way in ${to}`),
   ...['api', 'idp', 'edge', 'worker'].map((to) => `monitoring ${to} 9400`),
   'api idp 4001',
+  'idp api 4000',
   'edge api 4000',
   'worker api 4000',
   ...['api', 'edge', 'worker'].map((from) => `${from} edge 4005`),

@@ -29,6 +29,7 @@ export const exampleSecrets = {
     MASTER_KEYS: `k1:${Buffer.alloc(32).toString('base64')}`,
     OBJECTS_URL: 's3://key:secret@objects?endpoint=http://store.engines:8333',
     REDIS_URL: 'redis://redis.engines:6379',
+    MAIL_URL: 'smtps://robot:secret@mail.example.com',
   },
   idp: {
     DATABASE_URL: 'postgres://idp:secret@postgres.engines:5432/idp',

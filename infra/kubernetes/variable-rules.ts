@@ -66,12 +66,20 @@ export const variablesAgree: Rule = (manifests) => {
     const [http] = service?.spec.ports ?? []
     return http !== undefined && url === `http://${name}:${http.port}`
   }
+  const issuers = (idp['INVITATION_ISSUERS'] ?? '').split(',').map((entry) => entry.split('='))
   return [
     ...unless(api['IDP_URL'] === idp['PUBLIC_URL'], 'IDP_URL of api is not PUBLIC_URL of idp'),
     ...unless(
       idp['AUDIENCES']?.split(',').includes(api['PUBLIC_URL'] ?? '') === true,
       'AUDIENCES of idp lacks the API',
     ),
+    ...unless(
+      issuers.some(([issuer]) => issuer === api['PUBLIC_URL']),
+      'INVITATION_ISSUERS of idp lacks the API, so nobody can take an invitation',
+    ),
+    ...issuers
+      .filter(([issuer, fetchFrom]) => issuer === api['PUBLIC_URL'] && !leads(fetchFrom, 'api'))
+      .map(() => 'INVITATION_ISSUERS leads to no Service api'),
     ...unless(leads(api['IDP_INTERNAL_URL'], 'idp'), 'IDP_INTERNAL_URL leads to no Service idp'),
     ...unless(leads(edge['API_INTERNAL_URL'], 'api'), 'API_INTERNAL_URL leads to no Service api'),
     ...unless(

@@ -210,6 +210,8 @@ describe('a start that works', { timeout: STARTS_MS }, () => {
     expect(await discovery.json()).toMatchObject({ issuer: first.platform.idpUrl })
     expect(await (await fetch(first.platform.s3Url)).text()).toContain('<Code>AccessDenied</Code>')
     expect(await pageAt(first.platform.helloUrl)).toContain('It works')
+    // Anybody may create an account; the letter is on this machine.
+    expect(await (await fetch(`${issuer}/sign-up`)).text()).toContain('Mail me a code')
     const clientFile = async (name: string) => (await fetch(`${first.platform.baseUrl}/docs/clients/${name}`)).bytes()
     const checksums = Buffer.from(await clientFile('checksums.txt')).toString()
     const served: string[] = []

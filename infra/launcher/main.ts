@@ -212,6 +212,7 @@ function describeEnvironments({
     MASTER_KEYS: masterKeys,
     LOG_LEVEL: logLevel,
   }
+  const mailUrl = pathToFileURL(join(dataFolder, 'mail')).href
   const databaseUrl = (name: 'api' | 'idp') => postgres.url(name, { name, password: databasePasswords[name] })
   return {
     idp: {
@@ -220,7 +221,11 @@ function describeEnvironments({
       PORT: String(ports.idp),
       DATABASE_URL: databaseUrl('idp'),
       AUDIENCES: urls.baseUrl,
-      MAIL_URL: pathToFileURL(join(dataFolder, 'mail')).href,
+      INVITATION_ISSUERS: urls.baseUrl,
+      MAIL_URL: mailUrl,
+      // The folder is on the machine of whoever reads the page.
+      SHOW_MAIL_FOLDER: 'true',
+      SIGN_UP: 'open',
     },
     api: {
       ...aiVariables,
@@ -229,6 +234,7 @@ function describeEnvironments({
       PORT: String(ports.api),
       DATABASE_URL: databaseUrl('api'),
       IDP_URL: urls.idpUrl,
+      MAIL_URL: mailUrl,
       EDGE_PORT: String(ports.edge),
       S3_PORT: String(ports.s3),
       S3_DOMAIN: `s3.localhost:${ports.s3}`,

@@ -69,7 +69,7 @@ The platform is running.
 
 Try next:
 
-  open the console in a browser, and sign in as the demo account
+  open the console in a browser, and sign in as the demo account, or create one of your own
   npm run demo       a tour through the API, in a second terminal
 ${commandLine === undefined ? '' : deployLines(baseUrl, commandLine)}
 ${shown === '' ? '' : `${shown}\n`}Ctrl-C stops everything; the data stays for the next start.

@@ -1,7 +1,8 @@
 import { randomBytes, randomUUID } from 'node:crypto'
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { scopeCatalogue } from '@platform/auth/scopes'
 import { createLogger } from '@platform/runtime/logger'
 import { Browser } from '@platform/testkit/browser'
@@ -92,6 +93,8 @@ export interface TestPlatform {
   idp: IdpDeps
   publicClientId: string
   person: () => Promise<Person>
+  /** The letters that an address got from either service, oldest first; what is on its way arrives first. Needs `hasMail`. */
+  letters: (email: string) => Promise<string[]>
   /** Starts another edge on the same database, with slots of its own. It ends with the platform, where it has not been stopped. */
   addEdge: (env?: Record<string, string>) => Promise<TestEdge>
   /** `'POST /path'`; a body that is not undefined is sent as JSON. */
@@ -138,6 +141,10 @@ export async function startPlatform(
     onLogLine?: (line: string) => void
     /** Further variables of the API. */
     env?: Record<string, string>
+    /** Whether the services send mail, into one folder: `letters` reads it. The API's invitations are taken in any case. */
+    hasMail?: boolean
+    /** Further variables of the identity provider. */
+    idpEnv?: Record<string, string>
   } = {},
 ): Promise<TestPlatform> {
   const clock = startClock()
@@ -151,6 +158,7 @@ export async function startPlatform(
     options.objectsUrl === undefined ? newObjectsUrl() : { url: options.objectsUrl, remove: async () => {} },
   ])
   const functionsFolder = await newFunctionsFolder()
+  const mailFolder = options.hasMail === true ? await mkdtemp(join(tmpdir(), 'platform-test-mail-')) : undefined
   const apiUrl = `http://localhost:${apiPort}`
   const idpUrl = `http://localhost:${idpPort}`
   const consoleUrl = `http://localhost:${consolePort}`
@@ -165,6 +173,7 @@ export async function startPlatform(
     MASTER_KEYS: `test:${randomBytes(32).toString('base64')}`,
     REDIS_URL: options.redisUrl ?? testRedisUrl(),
     TRUSTED_PROXIES: '127.0.0.1,::1',
+    MAIL_URL: mailFolder && pathToFileURL(mailFolder).href,
   }
 
   const idpConfig = loadIdpConfig({
@@ -173,6 +182,8 @@ export async function startPlatform(
     PORT: String(idpPort),
     DATABASE_URL: idpDatabase,
     AUDIENCES: apiUrl,
+    INVITATION_ISSUERS: apiUrl,
+    ...options.idpEnv,
   })
   await prepareIdpDatabase(idpConfig)
   const idp = await composeIdp(idpConfig, {
@@ -322,6 +333,14 @@ export async function startPlatform(
     return { status: answer.status, headers: answer.headers, body: answer.body as unknown, text: answer.text }
   }
 
+  async function letters(email: string): Promise<string[]> {
+    if (mailFolder === undefined) throw new Error('This platform was started without hasMail')
+    await Promise.all([api.deps.afterAnswer.settled(), idp.deps.afterAnswer.settled()])
+    const names = (await readdir(mailFolder)).toSorted()
+    const all = await Promise.all(names.map((name) => readFile(join(mailFolder, name), 'utf8')))
+    return all.filter((letter) => letter.includes(`\r\nTo: ${email}\r\n`))
+  }
+
   return {
     apiUrl,
     idpUrl,
@@ -336,6 +355,7 @@ export async function startPlatform(
     publicClientId: publicClient.id,
     person,
     call,
+    letters,
     addEdge,
     async close() {
       await worker?.stop()
@@ -347,6 +367,7 @@ export async function startPlatform(
       await api.close()
       await idp.close()
       await rm(functionsFolder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
+      if (mailFolder !== undefined) await rm(mailFolder, { recursive: true, force: true })
       await objects.remove()
     },
   }
