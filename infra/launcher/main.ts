@@ -223,7 +223,7 @@ function describeEnvironments({
       AUDIENCES: urls.baseUrl,
       INVITATION_ISSUERS: urls.baseUrl,
       MAIL_URL: mailUrl,
-      // The folder is on the machine of whoever reads the page.
+      // The reader of the page sits at the machine that has the folder.
       SHOW_MAIL_FOLDER: 'true',
       SIGN_UP: 'open',
     },

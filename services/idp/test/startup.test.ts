@@ -54,7 +54,7 @@ test.each([
   ],
   [{ SIGN_UP: 'domains', SIGN_UP_DOMAINS: 'example.com', MAIL_URL: '' }, 'SIGN_UP=domains mails a code to everyone'],
   [
-    { SIGN_UP: 'domains', MAIL_URL: 'file:///tmp/mail' },
+    { SIGN_UP: 'domains', MAIL_URL: 'file:///var/mail' },
     'SIGN_UP=domains wants SIGN_UP_DOMAINS, such as example.com\n',
   ],
   [{ SIGN_UP: 'invited' }, 'SIGN_UP is not valid ('],

@@ -5,8 +5,8 @@ import type { Deps } from '../../deps.ts'
 import { clients } from '../clients/table.ts'
 
 /**
- * Deletes a client with its secrets, consents and grants. Throws NotFound, and Conflict for one that is not disabled: whoever
- * uses it should have noticed.
+ * Deletes a client with its secrets, consents and grants. Throws NotFound, and Conflict unless the client is disabled, so that
+ * its users notice first.
  */
 export async function deleteClient(
   { db, now }: Pick<Deps, 'db' | 'now'>,

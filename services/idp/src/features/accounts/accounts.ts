@@ -55,8 +55,8 @@ function checkedEmail(email: string): string {
 }
 
 /**
- * Reads an address that the operator typed: in the one spelling that it has where people type it themselves (readMailAddress),
- * or as it is if it could not be typed there. Throws BadRequest if it is none.
+ * Reads an address that the operator typed, spelled as readMailAddress spells it. An address that people could not type themselves
+ * stays as it is. Throws BadRequest if the text is no address.
  */
 export const readOperatorsAddress = (email: string): string => readMailAddress(email) ?? checkedEmail(email)
 

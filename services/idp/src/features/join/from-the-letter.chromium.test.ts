@@ -97,7 +97,7 @@ describeInChromium('from the letter of an invitation to the organization (D112)'
     await user.fill('New password, once more', PASSWORD)
     await user.click('button', 'Create account')
     await join(page, user)
-    // And once more, as somebody who has an account and is signed out.
+    // The same again for somebody who has an account and is signed out.
     await context.clearCookies()
     await user.open(`${idp.url}/join?invitation=${await issuer.invite(idp, { email })}`)
     await user.click('link', 'Sign in to join')

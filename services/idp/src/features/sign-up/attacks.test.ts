@@ -98,7 +98,7 @@ describe('attacks on the code of a sign-up (D114)', () => {
     expect(shown.body).toContain('If you began nothing, close this page.')
     expect(await readEverything(idp)).toEqual(before)
     expect(await isWaiting(begun.browser)).toBe(true)
-    // Nor if the owner has begun as well: the stranger's code is none of theirs.
+    // The owner has begun as well: the stranger's code does not fit theirs.
     const own = await askForCode(idp, email)
     const filledIn = await own.browser.visit(link)
     expect((await own.browser.submit(filledIn, {})).status).toBe(400)

@@ -12,8 +12,8 @@ import { startSession } from '../sessions/sessions.ts'
 import type { NewAccountProblem, newAccountSchema } from './new-account-form.ts'
 
 /**
- * The hash of the password that a form chose; null if a passkey comes in its place. Or why the form is refused: the password
- * breaks the rules, its repetition differs, or too many wait for a hash, of which the answer's Retry-After tells as well.
+ * Hashes the password that a form chose; null if a passkey comes in its place. Returns a problem if the password breaks the rules
+ * or its repetition differs, and also if too many wait for a hash: then it sets Retry-After.
  */
 export async function hashNewPassword(
   c: Ctx,

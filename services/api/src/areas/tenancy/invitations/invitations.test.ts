@@ -144,7 +144,7 @@ test('letters-as-a-bomb: an address gets five letters a day, whichever organizat
   expect(await lettersTo(email)).toHaveLength(5)
 })
 
-test('of two organizations that invite an address at once for its fifth letter, one mails it', async () => {
+test('one of two organizations that invite an address at once mails its fifth letter', async () => {
   const [owner, other] = [await newOwner(platform), await newOwner(platform)]
   const email = newAddress()
   for (let n = 0; n < 4; n++) await invite(owner, { email, role: 'MEMBER' })
@@ -175,7 +175,7 @@ test('organization-named-like-a-link: a letter has one link, its own, and names 
   expect(letter).toContain('If you do not know them, do nothing.')
 })
 
-test('without MAIL_URL an invitation is made and says that nothing was mailed', async () => {
+test('an invitation without MAIL_URL is made and says that nothing was mailed', async () => {
   const silent = await startPlatform()
   try {
     const { token, organizationId } = await newOwner(silent)

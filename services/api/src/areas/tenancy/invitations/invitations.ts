@@ -89,7 +89,7 @@ function requireMayInvite(inviter: Role, role: Role): void {
 }
 
 /**
- * Invites an address to an organization, which adds nobody: whoever has the address joins by signing in (D112). An earlier invitation
+ * Invites an address to an organization. It adds nobody: the owner of the address joins by signing in (D112). An earlier invitation
  * of the address ends. The letter goes out after the answer.
  *
  * email: as readMailAddress writes it. Throws Forbidden if the inviter's role or the day's quota does not allow it, SignInTooOld,

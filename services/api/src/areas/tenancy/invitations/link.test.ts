@@ -162,7 +162,7 @@ test('a link works for seven days', async () => {
     (await later.call(null, `GET ${new URL(body.url as string).pathname}`)).headers.location
   later.clock.advance(7 * DAY_MS - 60_000)
   const location = new URL((await locationOf()) ?? '')
-  // Without a console there is none to lead on to.
+  // The assertion names no console if the API has none.
   expect(decodeJwt(location.searchParams.get('invitation') ?? '')).not.toHaveProperty('console')
   later.clock.advance(60_000)
   expect(await locationOf()).not.toContain('?')

@@ -199,7 +199,7 @@ test('fifty-tokens-one-membership: fifty requests with a new token, beside eight
   expect((await audited(userId)).map(({ action }) => action)).toEqual(['member.joined'])
 })
 
-test('of two people who accepted one invitation, one joins', async () => {
+test('one of two people who accepted the same invitation joins', async () => {
   const id = await invite('MEMBER')
   const [ana, ben] = [someone(), someone()]
   const answers = await holding(
@@ -264,7 +264,7 @@ test.each([
   expect((await ask(tokenOf(joined))).status).toBe(404)
 })
 
-test('of `joined` the first twenty of this API are looked at, whatever others stand before them', async () => {
+test('the API looks at its first twenty invitations in `joined`, whatever others stand before them', async () => {
   const id = await invite('MEMBER')
   const { userId, token, tokenOf } = someone()
   const others = (count: number) => Array.from({ length: count }, () => randomUUID())

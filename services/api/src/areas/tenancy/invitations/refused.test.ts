@@ -107,7 +107,7 @@ test('an inviter whose role was taken by an earlier release, which ends no invit
   expect(await auditedOf(ana)).toEqual(['invitation.refused inviter'])
 })
 
-test('who was removed does not come back by an old token', async () => {
+test('a removed member does not come back by an old token', async () => {
   const owner = await found()
   const ana = as(owner)
   const id = await invite(owner, 'MEMBER')
@@ -150,7 +150,7 @@ test.each<[string, (owner: Member, gone: Member, admin: Member) => Promise<unkno
   },
 )
 
-test('who was removed is known for eight days, longer than an invitation of before works', async () => {
+test('a removal is remembered for eight days, longer than an earlier invitation works', async () => {
   const owner = await found()
   const gone = await member(owner, 'MEMBER')
   await remove(owner, gone)
@@ -189,7 +189,7 @@ test('whoever owns as many organizations as they may becomes OWNER of no other b
   expect(await roleOf(full, third)).toBe('OWNER')
 })
 
-test('of two invitations to OWNER that are redeemed at once by somebody who may own one more, one works (D113)', async () => {
+test('one of two invitations to OWNER that somebody who may own one more redeems at once works (D113)', async () => {
   const [full, a, b] = [await found(), await found(), await found()]
   // The highest among those that they own counts.
   for (const { organizationId } of [full, a, b])

@@ -242,7 +242,7 @@ test.each([
   expect((await platform.call(token, 'POST /organizations', { name: 'Eleventh' })).status).toBe(201)
 })
 
-test('of two concurrent creations by somebody who may found one more, one wins (D113)', async () => {
+test('one of two concurrent creations by somebody who may found one more wins (D113)', async () => {
   const { who, token } = await person()
   await own(who.userId, 9)
   const found = () => platform.call(token, 'POST /organizations', { name: 'Last' })
