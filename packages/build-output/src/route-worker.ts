@@ -3,12 +3,16 @@ import type { WorkerRoutes } from './manifest.ts'
 import { normalizePath } from './normalize-path.ts'
 import { withQuery } from './query.ts'
 
+/**
+ * Hands a request on as the visitor sent it: proxies of images, archives and signed addresses need the path to the letter. Which requests
+ * are handed on is decided by the normal form.
+ */
 function callFunction(path: string, request: RouteRequest): Answer {
   return {
     ...plain(),
     kind: 'function',
     path,
-    url: withQuery(normalizePath(request.path), request.query),
+    url: withQuery(request.path, request.query),
     requestHeaders: [],
     requestHeadersRemoved: [],
     status: undefined,
