@@ -61,7 +61,8 @@ async function sendBody(body: ReadableStream<Uint8Array>, outgoing: ServerRespon
   // Neither the head nor the first chunk waits for a slow body.
   const { promise: later, resolve: onLater } = Promise.withResolvers<undefined>()
   const flush = setImmediate(() => {
-    outgoing.flushHeaders()
+    // `flushHeaders` would send header values as UTF-8: a Response holds their bytes.
+    outgoing.write(new Uint8Array())
     onLater(undefined)
   })
   try {

@@ -11,6 +11,7 @@ import { callFunction, ClientSilent, type FunctionCall, type FunctionTimings, re
 import { CollectedBody } from './collected-body.ts'
 import type { DeployedFunction, DeployedSite } from './deployed-site.ts'
 import { functionPage, requestTimedOut } from './function-page.ts'
+import { flushHead } from './flush-head.ts'
 import type { FunctionLease } from './function-lease.ts'
 import type { PinnedSlots } from './pinned-slots.ts'
 import { requestBody } from './request-body.ts'
@@ -207,7 +208,7 @@ function passOn(
         visit.writeHead(status, [...flatten(sent), 'x-cache', freshness ? 'MISS' : 'BYPASS'])
         // The client sees at once that a streamed answer has begun.
         const length = headers.find(([name]) => name === 'content-length')?.[1]
-        if (length === undefined) outgoing.flushHeaders()
+        if (length === undefined) flushHead(outgoing)
         else lengthAhead = Number(length)
       },
       onData(chunk) {

@@ -10,6 +10,7 @@ import {
   unreadable,
 } from './deliver-function.ts'
 import type { DeployedFunction } from './deployed-site.ts'
+import { flushHead } from './flush-head.ts'
 import { cleanAnswerHeaders } from './headers.ts'
 import { flatten, type Visit } from './visit.ts'
 
@@ -46,7 +47,7 @@ function passThrough(
         const isBodiless = next.status === 204 || next.status === 304
         if (length && !isBodiless) headers.push(length)
         visit.writeHead(next.status, flatten(headers))
-        if (!length) outgoing.flushHeaders()
+        if (!length) flushHead(outgoing)
       },
       onData(chunk) {
         if (hasPassed) {

@@ -23,6 +23,7 @@ import { type FileReader, readFile } from './deliver-file.ts'
 import type { FlatHeaders } from './deployed-file.ts'
 import type { DeployedPrerender } from './deployed-prerender.ts'
 import type { DeployedFunction, DeployedSite } from './deployed-site.ts'
+import { flushHead } from './flush-head.ts'
 import { isPostponed, type PostponedPage, splitPostponed } from './kept-answer.ts'
 import {
   groupKeyOf,
@@ -236,7 +237,7 @@ async function sendInTwo(
   }
   visit.writeHead(status, headers)
   if (shell.length > 0) visit.write(shell, () => {})
-  else visit.outgoing.flushHeaders()
+  else flushHead(visit.outgoing)
   if (!fn) {
     visit.end()
     return

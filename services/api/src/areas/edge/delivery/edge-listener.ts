@@ -28,6 +28,7 @@ import {
   SIGNATURE_HEADER,
   writeFailure,
 } from './edge-messages.ts'
+import { flushHead } from './flush-head.ts'
 import { cleanAnswerHeaders } from './headers.ts'
 import type { FunctionLease } from './function-lease.ts'
 import type { PinnedSlots } from './pinned-slots.ts'
@@ -147,7 +148,8 @@ export async function startEdgeListener(
       answerWith(outgoing, 421)
       return
     }
-    outgoing.writeHead(202).flushHeaders()
+    outgoing.writeHead(202)
+    flushHead(outgoing)
     await run.end
     outgoing.end()
   }
@@ -166,7 +168,7 @@ export async function startEdgeListener(
         isClientDue: () => body?.readableLength === 0 && !incoming.complete && incoming.readableLength === 0,
         onHead(status, received) {
           outgoing.writeHead(status, flatten(cleanAnswerHeaders(received, hostnameOf(incoming))))
-          if (!received.some(([name]) => name === 'content-length')) outgoing.flushHeaders()
+          if (!received.some(([name]) => name === 'content-length')) flushHead(outgoing)
         },
         onData(chunk) {
           if (outgoing.write(chunk)) return true
