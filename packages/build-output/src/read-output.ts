@@ -52,14 +52,18 @@ const workerRoutes = z
 /** The maximum number of rules, times the maximum length of a line. */
 const SITE_FILE_BYTES_MAX = 4 * 1024 * 1024
 
+export interface ReadOptions {
+  /** Verdicts on patterns from before; without them each pattern is analyzed. */
+  kept?: KeptVerdicts
+}
+
 /**
  * Reads the contents of an archive below a directory: Build Output, a worker, a Node server, or plain files. It looks at paths and
  * manifests only, so source that has yet to be built is read as what it looks like. rootDirectory: '' for the archive's root.
- * kept: verdicts on patterns from before; without them each pattern is analyzed.
  *
  * Throws UnusableOutput for malformed contents.
  */
-export async function readOutput(tree: Tree, rootDirectory: string, kept?: KeptVerdicts): Promise<Output> {
+export async function readOutput(tree: Tree, rootDirectory: string, { kept }: ReadOptions = {}): Promise<Output> {
   const checker = openPatternChecker({ kept })
   try {
     return await readChecked(tree, rootDirectory, checker)

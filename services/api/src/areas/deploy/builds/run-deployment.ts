@@ -234,7 +234,7 @@ async function work(run: Run, folder: string, startedAt: number): Promise<BuiltS
   await run.enter('STARTING', 'BUILDING', { archiveBytes })
   const built = plan && (await buildSource(run, folder, unpacked, plan))
   const tree: Deployable = built ?? unpacked
-  const output = await readOutput(tree, built?.root ?? root, openKeptVerdicts(deps))
+  const output = await readOutput(tree, built?.root ?? root, { kept: openKeptVerdicts(deps) })
   run.signal.throwIfAborted()
   describe(log, output)
   await store(run, tree, output)
