@@ -6,6 +6,10 @@ export interface ZipEntry {
   content?: string | Buffer
   /** Unix mode with its type; 0 for a writer that knows none. */
   mode?: number
+  /** The system and version of its writer; 3 in the upper byte is Unix. */
+  madeBy?: number
+  /** Extra fields of the list of entries. */
+  extra?: Buffer
   isStored?: boolean
   flags?: number
   method?: number
@@ -64,11 +68,12 @@ export function zipOf(entries: readonly ZipEntry[]): Buffer {
       offset += local.length
     }
     const listed = header(0x02014b50, 46, 6, name.length)
-    listed.writeUInt16LE((3 << 8) | 20, 4)
+    listed.writeUInt16LE(options.madeBy ?? (3 << 8) | 20, 4)
+    listed.writeUInt16LE(options.extra?.length ?? 0, 30)
     listed.writeUInt32LE(((options.mode ?? FILE) << 16) >>> 0, 38)
     listed.writeUInt32LE(start, 42)
     listed.writeUInt16LE(options.comment?.length ?? 0, 32)
-    central.push(listed, name, options.comment ?? Buffer.alloc(0))
+    central.push(listed, name, options.extra ?? Buffer.alloc(0), options.comment ?? Buffer.alloc(0))
   }
   const list = Buffer.concat(central)
   const end = Buffer.alloc(22)

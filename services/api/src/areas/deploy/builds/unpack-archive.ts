@@ -5,9 +5,10 @@ import { dirname, join } from 'node:path'
 import { crc32, inflateRawSync } from 'node:zlib'
 import { foldName } from '@platform/build-output/file-names'
 import { type Tree, UnusableOutput } from '@platform/build-output/read-output'
-import { type Entry, fromRandomAccessReaderPromise, getFileNameLowLevel, type ZipFile } from 'yauzl'
+import { type Entry, fromRandomAccessReaderPromise, type ZipFile } from 'yauzl'
 import { findArchiveStart } from './archive-bounds.ts'
 import { ArchiveReader } from './archive-reader.ts'
+import { nameOf, warnOfGuesses } from './entry-name.ts'
 import { followLinks } from './follow-links.ts'
 import { DEPTH_MAX, ENTRIES_MAX, refuse, shown } from './refuse-entry.ts'
 
@@ -59,17 +60,6 @@ interface Checked {
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-
-function nameOf(entry: Entry): string {
-  const raw = entry.fileName as unknown as Buffer // a Buffer, since decodeStrings is false
-  if ((entry.generalPurposeBitFlag & 0x800) === 0)
-    return getFileNameLowLevel(entry.generalPurposeBitFlag, raw, entry.extraFields, true)
-  try {
-    return utf8.decode(raw)
-  } catch {
-    throw refuse(raw.toString('latin1'), 'has a name that is not valid UTF-8')
-  }
-}
 
 /** The path of an entry relative to the archive's root, without `.` and doubled slashes; '' for the root itself. */
 function pathOf(name: string): string {
@@ -137,7 +127,10 @@ class Places {
 }
 
 /** Reads and validates the whole list of entries before anything is unpacked. */
-async function checkEntries(zip: ZipFile, unpackedBytesMax: number): Promise<{ entries: Checked[]; places: Places }> {
+async function checkEntries(
+  zip: ZipFile,
+  unpackedBytesMax: number,
+): Promise<{ entries: Checked[]; places: Places; warnings: string[] }> {
   if (zip.entryCount > ENTRIES_MAX)
     throw new UnusableOutput(`The archive has ${zip.entryCount} entries; ${ENTRIES_MAX} are allowed`)
   const places = new Places()
@@ -145,13 +138,15 @@ async function checkEntries(zip: ZipFile, unpackedBytesMax: number): Promise<{ e
   let unpackedBytes = 0
   let packedBytes = 0
   let listBytes = 0
+  const guessed: string[] = []
   for await (const entry of zip.eachEntry()) {
     listBytes += entry.fileNameLength + entry.extraFieldLength + entry.fileCommentLength
     if (listBytes > LIST_BYTES_MAX)
       throw new UnusableOutput(
         `The names and comments of the archive's entries are longer than ${LIST_BYTES_MAX / MIB} MiB`,
       )
-    const name = nameOf(entry)
+    const { name, isGuessed } = nameOf(entry)
+    if (isGuessed) guessed.push(name)
     const path = pathOf(name)
     const kind = kindOf(entry, name)
     if (path === '') {
@@ -181,7 +176,7 @@ async function checkEntries(zip: ZipFile, unpackedBytesMax: number): Promise<{ e
   }
   if (unpackedBytes > RATIO_FREE_BYTES && unpackedBytes > packedBytes * RATIO_MAX)
     throw new UnusableOutput(`The archive unpacks to more than ${RATIO_MAX} times its size`)
-  return { entries, places }
+  return { entries, places, warnings: warnOfGuesses(guessed) }
 }
 
 /** Refuses a central directory with more entries than it declares: without Zip64 the count wraps at 65,536. */
@@ -315,7 +310,7 @@ export async function unpackArchive(
       strictFileNames: true,
     })
     zip.on('error', () => {}) // relevant errors also reject the awaited calls
-    const { entries, places } = await checkEntries(zip, unpackedBytesMax)
+    const { entries, places, warnings: guesses } = await checkEntries(zip, unpackedBytesMax)
     await requireWhole(zip, reader)
     await locate(zip, entries)
     await mkdir(folder, { mode: 0o700 })
@@ -346,7 +341,7 @@ export async function unpackArchive(
     const opened = zip
     const outcomes = await Promise.allSettled(Array.from({ length: WRITTEN_AT_ONCE }, () => unpackNext(opened)))
     for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason
-    const warnings = await followLinks(files, links, { places, bytesMax: unpackedBytesMax, signal })
+    const warnings = [...guesses, ...(await followLinks(files, links, { places, bytesMax: unpackedBytesMax, signal }))]
     if (start > 0)
       warnings.unshift(`The file begins with ${start} bytes that are not of the archive; they are left out`)
     const content = async (path: string): Promise<UnpackedFile> => {
