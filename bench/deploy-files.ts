@@ -1,4 +1,5 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import type { OutputManifest } from '@platform/build-output/manifest'
 import postgres from 'postgres'
 import type { Lab } from './lab.ts'
 
@@ -9,7 +10,7 @@ export interface BenchFile {
   contentType: string
 }
 
-const output = {
+const plain: OutputManifest = {
   version: 1,
   kind: 'static',
   routes: [],
@@ -18,8 +19,17 @@ const output = {
   functions: {},
 }
 
-/** Leaves behind what the worker does of a deployment with these files; answers its hostname without the port. */
-export async function deployFiles(lab: Lab, files: readonly BenchFile[]): Promise<string> {
+/**
+ * Leaves behind what the worker does of a deployment with these files; answers its hostname without the port. more: what its manifest
+ * has besides.
+ */
+export async function deployFiles(
+  lab: Lab,
+  files: readonly BenchFile[],
+  more: Partial<OutputManifest> = {},
+): Promise<string> {
+  // Through JSON, as it is stored.
+  const output: postgres.JSONValue = JSON.parse(JSON.stringify({ ...plain, ...more }))
   const platform = await lab.platform()
   const organization = await platform.call<{ id: string }>('POST', '/organizations', {
     name: `Static ${randomBytes(4).toString('hex')}`,

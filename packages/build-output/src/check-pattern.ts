@@ -1,5 +1,6 @@
 import { Worker } from 'node:worker_threads'
 import { isNextMatcher } from './next-matcher.ts'
+import { isPathPattern } from './path-pattern.ts'
 import {
   analysisBounds,
   type CheckedPattern,
@@ -98,7 +99,8 @@ export function openPatternChecker({
       return steps
     },
     checkPattern(source, flags) {
-      if (isSimplePattern(source) || isNextMatcher(source)) return Promise.resolve({ kind: 'safe' })
+      if (isSimplePattern(source) || isNextMatcher(source) || isPathPattern(source))
+        return Promise.resolve({ kind: 'safe' })
       const key = `${flags}/${source}`
       const known = verdicts.get(key)
       if (known !== undefined) return known

@@ -1,19 +1,21 @@
 import { isSettable } from './answer.ts'
 import { compileConditions, namesOf } from './conditions.ts'
-import type { Route } from './manifest.ts'
+import type { Route, VercelRoute } from './manifest.ts'
 import { compileTemplate, inHeader, type Template } from './template.ts'
 
 /** A route ready to be matched. */
 export interface CompiledRoute {
-  route: Route
+  route: VercelRoute
   pattern: RegExp
   /** Lower-case text that every matching path begins with; often empty. It saves trying most patterns. */
   prefix: string
+  /** True if the prefix is all that the pattern matches, whatever its case. */
+  isLiteral: boolean
   /** True to also match the decoded path: for middleware, as in Next.js, and for letters that are always encoded in paths. */
   seesDecoded: boolean
   methods: ReadonlySet<string> | undefined
   conditions: ReturnType<typeof compileConditions>
-  dest: { path: Template; query: Template | undefined; isAbsolute: boolean } | undefined
+  dest: { path: Template; query: Template | undefined; isAbsolute: boolean; keepsPath: boolean } | undefined
   headers: [name: string, value: Template][]
   location: Template | undefined
   transforms: { transform: NonNullable<Route['transforms']>[number]; args: Template[] }[]
@@ -30,7 +32,7 @@ export function patternOfRoute({ src = '', caseSensitive }: Route): RegExp {
 }
 
 /** Compiles a route other than a `handle`. Throws SyntaxError for an invalid pattern. */
-export function compileRoute(route: Route): CompiledRoute {
+export function compileRoute(route: VercelRoute): CompiledRoute {
   const pattern = patternOfRoute(route)
   const groups = (new RegExp(`${pattern.source}|`).exec('')?.length ?? 1) - 1
   const names = new Set([
@@ -46,14 +48,16 @@ export function compileRoute(route: Route): CompiledRoute {
   ])
   const seesDecoded = route.middlewarePath !== undefined || /[^\0-\x7F]|\\u/.test(pattern.source)
   const location = headers.find(([name]) => name === 'location')?.[1]
+  const { prefix, isWhole } = seesDecoded ? NO_LITERAL : literalOf(pattern.source)
   return {
     route,
     pattern,
-    prefix: seesDecoded ? '' : literalPrefixOf(pattern.source).toLowerCase(),
+    prefix: prefix.toLowerCase(),
+    isLiteral: isWhole,
     seesDecoded,
     methods: route.methods && new Set(route.methods.map((method) => method.toUpperCase())),
     conditions: compileConditions(route.has ?? [], route.missing ?? []),
-    dest: route.dest === undefined ? undefined : compileDest(route.dest, template),
+    dest: route.dest === undefined ? undefined : compileDest(route.dest, route.keepsPath === true, template),
     headers: headers.filter(([name]) => name !== 'location' && isSettable(name)),
     location,
     transforms: (route.transforms ?? []).map((transform) => ({
@@ -63,22 +67,25 @@ export function compileRoute(route: Route): CompiledRoute {
   }
 }
 
-function compileDest(dest: string, template: (text: string) => Template): CompiledRoute['dest'] {
+function compileDest(dest: string, keepsPath: boolean, template: (text: string) => Template): CompiledRoute['dest'] {
   const index = dest.indexOf('?')
   return {
     path: template(index === -1 ? dest : dest.slice(0, index)),
     query: index === -1 ? undefined : template(dest.slice(index + 1)),
     isAbsolute: /^https?:\/\//i.test(dest),
+    keepsPath,
   }
 }
 
+const NO_LITERAL = { prefix: '', isWhole: false }
+
 /**
- * Returns the text that every match of a pattern begins with; '' if that is not obvious.
+ * Returns the text that every match of a pattern begins with, '' if that is not obvious; and whether it is the whole match.
  *
  * source: of a pattern that begins with `^`.
  */
-export function literalPrefixOf(source: string): string {
-  if (hasOuterAlternative(source)) return ''
+export function literalOf(source: string): { prefix: string; isWhole: boolean } {
+  if (hasOuterAlternative(source)) return NO_LITERAL
   let prefix = ''
   let index = 1
   while (index < source.length) {
@@ -96,7 +103,7 @@ export function literalPrefixOf(source: string): string {
     prefix += character
     index += length
   }
-  return prefix
+  return { prefix, isWhole: source.slice(index) === '$' }
 }
 
 function hasOuterAlternative(source: string): boolean {

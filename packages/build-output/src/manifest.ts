@@ -67,10 +67,50 @@ export interface WorkerRoutes {
   exclude: string[]
 }
 
+/** Headers of answers at a path, which may contain `*` and `:name`. */
+export interface HeaderRule {
+  path: string
+  set: [name: string, value: string][]
+  unset: string[]
+}
+
+/** A rule for visitors of some hosts. */
+export interface HostHeaderRule extends HeaderRule {
+  /** A pattern like `path`, with a port where only that is meant. */
+  host: string
+  /** The number of `headers` that come before it. */
+  after: number
+}
+
 /** Rules of a site of plain files, from `_redirects`, `_headers` and the files themselves. */
 export interface SiteRules {
   redirects: { from: string; to: string; status: number }[]
-  headers: { path: string; set: [name: string, value: string][]; unset: string[] }[]
+  headers: HeaderRule[]
+  /**
+   * Absent: none. Apart from `headers`, since an edge of an earlier release knows no hosts: it would keep search engines from production
+   * by a rule for previews.
+   */
+  hostHeaders?: HostHeaderRule[]
+  /** True for a single-page application: `index.html` answers navigation to what is not there. */
+  isSinglePage?: true
+}
+
+/** `cleanUrls` and `trailingSlash` of vercel.json, as far as they are set. */
+export interface UrlSpelling {
+  /** false: `/about` does not stand for about.html. */
+  cleanUrls?: boolean
+  trailingSlash?: boolean
+}
+
+/** What vercel.json puts in front of a site of its own: plain files, a worker or a server. */
+export interface VercelRules extends UrlSpelling {
+  /** In phases, as those of Build Output, and without middleware. */
+  routes: VercelRoute[]
+}
+
+export interface VercelRoute extends Route {
+  /** The destination names the server's own code, which sees the visitor's path: only the query of `dest` counts. */
+  keepsPath?: true
 }
 
 /** A deployment's image rules (`images` of config.json); patterns are regular expressions that must match from end to end. */
@@ -149,6 +189,8 @@ export interface OutputManifest {
   wildcard: { domain: string; value: string }[]
   /** static, and for the files behind a worker. */
   site: SiteRules | null
+  /** static, worker and server: what comes in front of all the rest. Build Output has it among its own routes. */
+  vercel?: VercelRules
   /** worker: the paths that it handles. */
   worker?: WorkerRoutes
   /** server: the folder of its hashed files, which the server itself does not serve. With a trailing slash. */

@@ -75,7 +75,7 @@ function readLine(line: string, warn: Warn): SiteRules['redirects'][number] | un
 }
 
 /** True if a path contains `*` and each name at most once. */
-export function compiles(path: string): boolean {
+function compiles(path: string): boolean {
   try {
     return compilePath(normalizeWrittenPath(path)) instanceof RegExp
   } catch {

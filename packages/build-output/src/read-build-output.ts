@@ -1,50 +1,23 @@
 import { z } from 'zod'
 import type { PatternChecker } from './check-pattern.ts'
-import { patternOfRoute } from './compile-route.ts'
-import { patternOf } from './conditions.ts'
-import { contentTypeOf } from './content-type.ts'
+import { openContentTypes } from './content-type.ts'
 import { cronsSchema, readCrons } from './read-crons.ts'
 import { readFunctions } from './read-functions.ts'
 import { imagesSchema, patternsOfImages, readImages } from './read-images.ts'
 import { patternsOfPrerender } from './read-prerender.ts'
-import type { Condition, ImageRules, OutputManifest, Route } from './manifest.ts'
+import type { ImageRules, OutputManifest, Route } from './manifest.ts'
 import { type Asset, isServable, type Output, type Tree, UnusableOutput } from './output.ts'
-import { condition, text, texts, valueTest } from './read-conditions.ts'
 import { parseManifest, readJson } from './read-json.ts'
+import {
+  checkPatterns,
+  patternsOfRoute,
+  readRoutes,
+  requireStorable,
+  ROUTES_MAX,
+  type WrittenPattern,
+} from './read-routes.ts'
 import { treePath } from './tree-path.ts'
 import { Warnings } from './warnings.ts'
-
-const ROUTES_MAX = 10_000
-const transform = z.union([
-  z.object({
-    type: z.enum(['request.headers', 'request.query', 'response.headers']),
-    op: z.enum(['append', 'set', 'delete']),
-    target: z.object({ key: z.union([text, valueTest]) }),
-    args: z.union([text, texts]).optional(),
-  }),
-  z.object({ type: z.literal('request.path'), op: z.literal('set'), args: text }),
-])
-
-const sourceRoute = z.object({
-  src: text,
-  dest: text.optional(),
-  headers: z.record(z.string(), z.string()).optional(),
-  methods: z.array(z.string()).optional(),
-  status: z.int().min(200).max(599).optional(),
-  has: z.array(condition).optional(),
-  missing: z.array(condition).optional(),
-  continue: z.boolean().optional(),
-  override: z.boolean().optional(),
-  check: z.boolean().optional(),
-  important: z.boolean().optional(),
-  caseSensitive: z.boolean().optional(),
-  locale: z.object({ redirect: z.record(z.string(), z.string()).optional(), cookie: text.optional() }).optional(),
-  transforms: z.array(transform).optional(),
-  middlewarePath: text.optional(),
-  middlewareRawSrc: texts.optional(),
-})
-
-const handleRoute = z.object({ handle: z.enum(['filesystem', 'rewrite', 'resource', 'miss', 'hit', 'error']) })
 
 const config = z.object({
   version: z.literal(3),
@@ -71,8 +44,6 @@ const config = z.object({
 
 /** Members that are supported, or have no effect here. */
 const KNOWN = new Set([...Object.keys(config.shape), 'cache', 'framework', 'flags', 'deploymentId'])
-const KNOWN_OF_ROUTES = new Set(Object.keys(sourceRoute.shape))
-
 /**
  * Reads Build Output API v3 below `.vercel/output`.
  *
@@ -115,69 +86,6 @@ export async function readBuildOutput(tree: Tree, root: string, checker: Pattern
   }
 }
 
-/** Rejects text that JSON can represent but a database cannot store: a NUL, and lone surrogates. */
-function requireStorable(value: object, name: string): void {
-  const check = (text: string): void => {
-    if (text.includes('\0') || !text.isWellFormed())
-      throw new UnusableOutput(`${name}: ${JSON.stringify(text).slice(0, 200)} holds a NUL or half of a character.`)
-  }
-  JSON.stringify(value, (key, member: unknown) => {
-    check(key)
-    if (typeof member === 'string') check(member)
-    return member
-  })
-}
-
-function readRoutes(routes: Record<string, unknown>[], name: string, warnings: Warnings): Route[] {
-  const ignored = new Set<string>()
-  const read = routes.map((route, index): Route => {
-    const where = `${name}: routes[${index}]`
-    if (route['handle'] !== undefined) return parseManifest(handleRoute, route, where)
-    if (typeof route['destination'] === 'object' && route['destination'] !== null)
-      throw new UnusableOutput(`${where} leads to a service, and services are not served here.`)
-    const { source: src, destination: dest, statusCode: status, ...written } = route
-    // The names used in vercel.json.
-    const named = {
-      ...(src !== undefined && { src }),
-      ...(dest !== undefined && { dest }),
-      ...(status !== undefined && { status }),
-    }
-    const canonical: Record<string, unknown> = { ...named, ...written }
-    for (const member of Object.keys(canonical)) if (!KNOWN_OF_ROUTES.has(member)) ignored.add(member)
-    // Absent members stay absent: the manifest is stored as JSON.
-    return parseManifest(sourceRoute, canonical, where) as Route
-  })
-  for (const member of ignored) warnings.add(`${name}: \`${member}\` of routes is ignored.`)
-  return read
-}
-
-async function checkPatterns(patterns: Iterable<WrittenPattern>, name: string, checker: PatternChecker): Promise<void> {
-  for (const { member, source, flags, written } of patterns) {
-    const where = `${name}: ${member}, ${JSON.stringify(written)},`
-    try {
-      // oxlint-disable-next-line no-new -- whether it compiles is what counts
-      new RegExp(source, flags)
-    } catch (error) {
-      throw new UnusableOutput(`${where} is no pattern: ${error instanceof Error ? error.message : ''}.`, {
-        cause: error,
-      })
-    }
-    const verdict = await checker.checkPattern(source, flags)
-    if (verdict.kind === 'slow')
-      throw new UnusableOutput(`${where} takes too long to match some paths (${verdict.complexity}): simplify it.`)
-    if (verdict.kind === 'unknown')
-      throw new UnusableOutput(`${where} cannot be shown to match any path in time (${verdict.reason}): simplify it.`)
-  }
-}
-
-/** A pattern of a manifest. member: its location; written: as the author wrote it. */
-interface WrittenPattern {
-  member: string
-  source: string
-  flags: string
-  written: string
-}
-
 function* patternsOf(
   routes: readonly Route[],
   images: ImageRules | undefined,
@@ -192,21 +100,6 @@ function* patternsOf(
   const bypasses = new Set(Object.values(prerenders).flatMap((rules) => [...patternsOfPrerender(rules)]))
   for (const source of bypasses)
     yield { member: 'experimentalBypassFor', source: `^(?:${source})$`, flags: '', written: source }
-}
-
-function* patternsOfRoute(route: Route): Generator<Omit<WrittenPattern, 'member'>> {
-  const { src = '', caseSensitive } = route
-  let source = src
-  try {
-    source = patternOfRoute(route).source
-  } catch {
-    // Not a valid pattern: its reader reports that.
-  }
-  yield { source, flags: caseSensitive === true ? '' : 'i', written: src }
-  for (const { value } of [...(route.has ?? []), ...(route.missing ?? [])] satisfies Condition[]) {
-    const pattern = patternOf(value)
-    if (pattern !== undefined) yield { source: `^(?:${pattern})$`, flags: '', written: pattern }
-  }
 }
 
 function requireMiddleware(routes: readonly Route[], functions: OutputManifest['functions'], name: string): void {
@@ -229,11 +122,12 @@ function readAssets(
 ): Asset[] {
   const below = `${folder}/static/`
   const assets = new Map<string, Asset>()
+  const sources = [...tree.files.keys()].filter((source) => source.startsWith(below))
+  const typeOf = openContentTypes(sources.map((source) => source.slice(below.length)))
   let hidden = 0
-  for (const source of tree.files.keys()) {
-    if (!source.startsWith(below)) continue
+  for (const source of sources) {
     const path = source.slice(below.length)
-    if (isServable(path)) assets.set(path, { path, source, contentType: contentTypeOf(path) })
+    if (isServable(path)) assets.set(path, { path, source, contentType: typeOf(path) })
     else hidden++
   }
   const renamed: Asset[] = []

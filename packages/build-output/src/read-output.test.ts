@@ -17,7 +17,7 @@ describe('plain files', () => {
       kind: 'static',
       routes: [],
       wildcard: [],
-      site: { redirects: [], headers: [] },
+      site: { redirects: [], headers: [], isSinglePage: true },
       functions: {},
     })
     expect(assets).toEqual([
@@ -71,8 +71,12 @@ describe('plain files', () => {
       treeOf({ 'index.html': '', _redirects: '/a /b\n/\0 /c\n'.padEnd(2_000_000, 'a\n'), _headers: '/\0\n x-a: b' }),
       '',
     )
-    expect(manifest.site).toEqual({ redirects: [{ from: '/a', to: '/b', status: 302 }], headers: [] })
-    expect(warnings).toHaveLength(1_003)
+    expect(manifest.site).toEqual({
+      redirects: [{ from: '/a', to: '/b', status: 302 }],
+      headers: [],
+      isSinglePage: true,
+    })
+    expect(warnings).toHaveLength(1_002)
     expect(warnings[0]).toBe('_redirects line 2 is left out: it holds a NUL.')
     expect(warnings[1_000]).toMatch(/^And \d+ more warnings\.$/)
   })
@@ -89,6 +93,7 @@ describe('plain files', () => {
     expect(manifest.site).toEqual({
       redirects: [{ from: '/a', to: '/b', status: 301 }],
       headers: [{ path: '/*', set: [['x-a', 'b']], unset: ['cache-control'] }],
+      isSinglePage: true,
     })
     expect(warnings).toEqual([
       '_redirects line 2 is left out: it takes a path, a destination and at most a status.',
@@ -574,6 +579,6 @@ describe('code', () => {
       { method: 'POST', path: '/a/../b', query: 'c', host: 'a', headers: {}, protocol: 'http' },
       () => false,
     )
-    expect(answer).toMatchObject({ kind: 'function', url: '/b?c' })
+    expect(answer).toMatchObject({ kind: 'function', url: '/a/../b?c' })
   })
 })

@@ -1,16 +1,14 @@
 import { z } from 'zod'
 import { openPatternChecker, type PatternChecker } from './check-pattern.ts'
-import { contentTypeOf } from './content-type.ts'
-import { normalizeWrittenPath } from './normalize-path.ts'
-import { type Asset, isServable, type Output, type Tree, UnusableOutput } from './output.ts'
-import { parseHeaders } from './parse-headers.ts'
-import { parseRedirects } from './parse-redirects.ts'
+import type { Output, Tree } from './output.ts'
 import type { KeptVerdicts } from './pattern-verdict.ts'
+import { putVercelInFront } from './put-vercel-in-front.ts'
 import { readBuildOutput } from './read-build-output.ts'
 import { readJson } from './read-json.ts'
 import { findNextServer } from './read-next-server.ts'
-import { compilePath } from './route-static-site.ts'
+import { type PlainOptions, readPlainFiles } from './read-plain-files.ts'
 import { chooseStart, type ChosenStart } from './start-script.ts'
+import { hasCatchAll, type VercelConfig } from './read-vercel.ts'
 import { treePath } from './tree-path.ts'
 
 export { type Output, type Tree, UnusableOutput } from './output.ts'
@@ -39,8 +37,6 @@ const packageJson = z.object({
   devDependencies: packages,
 })
 export const WORKERS = ['_worker.js', '_worker.js/index.js']
-const SITE_FILES = new Set(['_redirects', '_headers'])
-const isOfWorker = (path: string): boolean => path === '_routes.json' || /^_worker\.js(?:\/|$)/.test(path)
 /** Cloudflare Pages allows 100 rules of 100 characters. */
 const workerRule = z.string().startsWith('/').max(100)
 const workerRoutes = z
@@ -49,12 +45,14 @@ const workerRoutes = z
     message: 'has to include a rule, and have at most 100',
   })
   .transform(({ include, exclude }) => ({ include, exclude }))
-/** The maximum number of rules, times the maximum length of a line. */
-const SITE_FILE_BYTES_MAX = 4 * 1024 * 1024
 
 export interface ReadOptions {
   /** Verdicts on patterns from before; without them each pattern is analyzed. */
   kept?: KeptVerdicts
+  /** What vercel.json in the root directory of the upload says. */
+  vercel?: VercelConfig | undefined
+  /** The domain of the platform's hostnames. Without it, no rule of `_headers` is left out for its host. */
+  appsHostname?: string
 }
 
 /**
@@ -63,30 +61,51 @@ export interface ReadOptions {
  *
  * Throws UnusableOutput for malformed contents.
  */
-export async function readOutput(tree: Tree, rootDirectory: string, { kept }: ReadOptions = {}): Promise<Output> {
-  const checker = openPatternChecker({ kept })
+export async function readOutput(tree: Tree, rootDirectory: string, options: ReadOptions = {}): Promise<Output> {
+  const checker = openPatternChecker({ kept: options.kept })
   try {
-    return await readChecked(tree, rootDirectory, checker)
+    return await readChecked(tree, rootDirectory, checker, options)
   } finally {
     await checker.close()
   }
 }
 
-async function readChecked(tree: Tree, rootDirectory: string, checker: PatternChecker): Promise<Output> {
+async function readChecked(
+  tree: Tree,
+  rootDirectory: string,
+  checker: PatternChecker,
+  { appsHostname, vercel }: ReadOptions,
+): Promise<Output> {
   const root = treePath(rootDirectory.replace(/^\/+/, ''), '', 'The root directory')
+  const below = root === '' ? '' : `${root}/`
+  const output = await readOwn(tree, root, checker, {
+    appsHostname,
+    hasCatchAll: vercel !== undefined && hasCatchAll(vercel),
+  })
+  return vercel === undefined ? output : putVercelInFront(output, vercel, tree, below)
+}
+
+/** Reads an output with the rules of its own. */
+async function readOwn(tree: Tree, root: string, checker: PatternChecker, options: PlainOptions): Promise<Output> {
   const below = root === '' ? '' : `${root}/`
   if (tree.files.has(`${below}.vercel/output/config.json`)) return readBuildOutput(tree, root, checker)
   const worker = WORKERS.map((name) => below + name).find((path) => tree.files.has(path))
-  if (worker !== undefined) return readWorker(tree, below, worker, checker)
+  if (worker !== undefined) return readWorker(tree, below, worker, checker, options)
   const server = await readServer(tree, below, checker)
-  return server ?? readPlainFiles(tree, below, checker)
+  return server ?? readPlainFiles(tree, below, checker, options)
 }
 
 /**
  * Reads a worker in front of plain files, and the paths that it handles (`_routes.json`, Cloudflare Pages). The folder
  * `_worker.js/` contains a worker of several modules.
  */
-async function readWorker(tree: Tree, below: string, entry: string, checker: PatternChecker): Promise<Output> {
+async function readWorker(
+  tree: Tree,
+  below: string,
+  entry: string,
+  checker: PatternChecker,
+  options: PlainOptions,
+): Promise<Output> {
   const isFolder = entry.startsWith(`${below}_worker.js/`)
   const folder = isFolder ? `${below}_worker.js/` : below
   const files = new Map<string, string>()
@@ -96,7 +115,7 @@ async function readWorker(tree: Tree, below: string, entry: string, checker: Pat
   const worker = hasRoutes
     ? await readJson(tree, `${below}_routes.json`, workerRoutes)
     : { include: ['/*'], exclude: [] }
-  const site = await readPlainFiles(tree, below, checker, true)
+  const site = await readPlainFiles(tree, below, checker, { ...options, hasWorker: true })
   return {
     ...site,
     manifest: { ...site.manifest, kind: 'worker', worker, functions: { '_worker.js': { function: '_worker.js' } } },
@@ -204,85 +223,5 @@ async function readServer(tree: Tree, below: string, checker: PatternChecker): P
     notes: [describeStart(server)],
     ...(server.script && { start: server.script }),
     warnings: [],
-  }
-}
-
-/** Returns the rule paths whose patterns are worse than quadratic: many names within one segment. */
-async function findSlowPaths(paths: readonly string[], checker: PatternChecker): Promise<ReadonlySet<string>> {
-  const slow = new Set<string>()
-  for (const path of paths) {
-    const verdict = await checker.checkPattern(compilePath(normalizeWrittenPath(path)).source, '')
-    if (verdict.kind !== 'safe') slow.add(path)
-  }
-  return slow
-}
-
-/** Explains in a sentence why `/` responds with 404, and what to do; undefined if there is an index page. */
-function whyNoIndex(assets: readonly Asset[]): string | undefined {
-  const depthOf = ({ path }: Asset) => path.split('/').length
-  const pages = assets
-    .filter(({ path }) => /(?:^|\/)index\.html?$/.test(path))
-    .toSorted((a, b) => depthOf(a) - depthOf(b))
-  const [nearest] = pages
-  if ((nearest && depthOf(nearest) === 1) || assets.some(({ path }) => path === '200.html')) return undefined
-  if (!nearest) return 'There is no index.html, so / answers 404.'
-  const folder = nearest.path.slice(0, nearest.path.lastIndexOf('/'))
-  return `There is no index.html at the top, so / answers 404. It is in ${folder}: zip what is in that folder, or set rootDirectory to it.`
-}
-
-async function readPlainFiles(tree: Tree, below: string, checker: PatternChecker, hasWorker = false): Promise<Output> {
-  const assets: Asset[] = []
-  const warnings: string[] = []
-  let hidden = 0
-  let installed = 0
-  for (const source of tree.files.keys()) {
-    if (!source.startsWith(below)) continue
-    const path = source.slice(below.length)
-    if (path === '' || SITE_FILES.has(path) || (hasWorker && isOfWorker(path))) continue
-    if (/(?:^|\/)node_modules\//.test(path)) installed++
-    else if (isServable(path)) assets.push({ path, source, contentType: contentTypeOf(path) })
-    else hidden++
-  }
-  if (assets.length === 0 && !hasWorker) {
-    const where = below === '' ? 'The archive' : `The directory ${below.slice(0, -1)}`
-    throw new UnusableOutput(`${where} holds no file that can be served.`)
-  }
-  if (installed > 0) warnings.push(`node_modules is left out, with its ${installed} files.`)
-  if (hidden > 0) warnings.push(`Files of names that begin with a dot are left out: ${hidden}.`)
-
-  const textOf = async (name: string): Promise<string> => {
-    const file = tree.files.get(below + name)
-    if (file === undefined) return ''
-    if (file.bytes > SITE_FILE_BYTES_MAX)
-      throw new UnusableOutput(`${below}${name} is larger than ${SITE_FILE_BYTES_MAX / 1024 / 1024} MB.`)
-    return (await tree.read(below + name)).toString('utf8')
-  }
-  const redirects = parseRedirects(await textOf('_redirects'))
-  const headers = parseHeaders(await textOf('_headers'))
-  const hasRoot = redirects.redirects.some(({ from }) => from === '/' || from === '/*')
-  const missing = hasRoot || hasWorker ? undefined : whyNoIndex(assets)
-  if (missing !== undefined) warnings.unshift(missing)
-  const slow = await findSlowPaths(
-    [...redirects.redirects.map(({ from }) => from), ...headers.headers.map(({ path }) => path)],
-    checker,
-  )
-  for (const path of slow) warnings.push(`The rules for ${path} are left out: it takes too long to match some paths.`)
-  return {
-    manifest: {
-      version: 1,
-      kind: 'static',
-      routes: [],
-      wildcard: [],
-      site: {
-        redirects: redirects.redirects.filter(({ from }) => !slow.has(from)),
-        headers: headers.headers.filter(({ path }) => !slow.has(path)),
-      },
-      functions: {},
-    },
-    assets,
-    functions: [],
-    fallbacks: [],
-    notes: [],
-    warnings: [...warnings, ...redirects.warnings, ...headers.warnings],
   }
 }

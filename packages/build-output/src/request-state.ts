@@ -5,8 +5,12 @@ import { HEADERS_LENGTH_MAX, PATH_LENGTH_MAX, QUERY_LENGTH_MAX, requireAtMost, R
 /** The routing state of a request: its current path, and everything added on the way. */
 export class RequestState {
   request: RouteRequest
+  /** Of the request, normalized. */
+  readonly ownPath: string
   /** The path that a Function sees. */
   visiblePath: string
+  /** True once a route's destination has replaced the path. */
+  isRewritten = false
   status: number | undefined
   /** Response headers; the last route wins. */
   headers = new Map<string, string>()
@@ -30,6 +34,7 @@ export class RequestState {
     this.request = request
     this.clock = clock
     this.path = path
+    this.ownPath = path
     this.visiblePath = path
     this.query = request.query
     this.wildcard = wildcard
@@ -71,6 +76,7 @@ export class RequestState {
     this.request = other.request
     this.path = other.path
     this.visiblePath = other.visiblePath
+    this.isRewritten = other.isRewritten
     this.query = other.query
     this.status = other.status
     this.headers = new Map(other.headers)

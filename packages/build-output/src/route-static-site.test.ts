@@ -1,12 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import type { RouteRequest } from './answer.ts'
 import type { SiteRules } from './manifest.ts'
-import { parseHeaders } from './parse-headers.ts'
+import { parseHeaders, splitByHost } from './parse-headers.ts'
 import { parseRedirects } from './parse-redirects.ts'
 import { compileOutput } from './router.ts'
 
-function site(files: string[], redirects = '', headers = '') {
-  const rules: SiteRules = { redirects: parseRedirects(redirects).redirects, headers: parseHeaders(headers).headers }
+function site(files: string[], redirects = '', headers = '', more: Partial<SiteRules> = {}) {
+  const written = splitByHost(parseHeaders(headers).headers)
+  const rules: SiteRules = { redirects: parseRedirects(redirects).redirects, ...written, ...more }
   const router = compileOutput({ version: 1, kind: 'static', routes: [], wildcard: [], site: rules, functions: {} })
   return (url: string, request: Partial<RouteRequest> = {}) => {
     const [path = '', query = ''] = url.split(/\?(.*)/s)
@@ -272,11 +273,18 @@ describe('_headers', () => {
     ['/a\n  !', 2, 'it names no header'],
     ['/a\n  x-a: \u0001', 2, 'the value has a character that headers cannot hold'],
     ['  x-a: b', 1, 'a path comes before headers'],
-    ['https://a.example/*', 1, 'rules are for paths of the site, not for hosts'],
+    ['ftp://a.example/*', 1, 'its address is neither http nor https'],
+    ['https://me@a.example/*', 1, 'its host cannot be read'],
+    ['https:///*', 1, 'its host cannot be read'],
+    ['https://:a.example/:a', 1, 'a name, or *, is in the path twice'],
+    ['https://:a.:a.example/', 1, 'a name, or *, is in the path twice'],
+    ['https://*.*.example/', 1, 'its host cannot be read'],
+    ['https://:project.pages.dev/*', 1, 'no hostname of a site here matches :project.pages.dev'],
     ['/:a/:a', 1, 'a name, or *, is in the path twice'],
+    ['/:a/:a\n  x-a: b\n  x-b: c', 1, 'a name, or *, is in the path twice'],
     [`/a\n  x-a: ${'b'.repeat(2_000)}`, 2, 'it is longer than 2000 characters'],
   ])('%j is left out', (text, line, reason) => {
-    const { headers, warnings } = parseHeaders(text)
+    const { headers, warnings } = parseHeaders(text, { appsHostname: 'apps.example' })
     expect(warnings).toEqual([`_headers line ${line} is left out: ${reason}.`])
     expect(headers).toEqual([])
   })
@@ -284,5 +292,93 @@ describe('_headers', () => {
     const { headers, warnings } = parseHeaders(Array.from({ length: 101 }, (_, n) => `/${n}\n  x-a: b`).join('\n'))
     expect(headers).toHaveLength(100)
     expect(warnings[0]).toBe('_headers line 201 is left out: there are 100 rules already.')
+  })
+
+  test('headers of a rule that is left out do not become those of the rule before it', () => {
+    const { headers } = parseHeaders('/a\n  x-a: b\n/\0\n  x-c: d')
+    expect(headers).toEqual([{ path: '/a', set: [['x-a', 'b']], unset: [] }])
+  })
+
+  const byHost = `
+https://:project--preview.apps.example/*
+  X-Robots-Tag: noindex
+  X-Project: :project
+/*
+  X-All: 1
+http://shop.apps.example:8080/docs/*
+  X-Rest: :splat
+  ! X-All
+https://*.example
+  X-Host: :splat, :constructor
+/docs/x
+  X-All: 2
+`
+  const common = ['x-all', '1']
+  test.each([
+    ['shop.apps.example', '/a', [common]],
+    ['shop.apps.example', '/', [common, ['x-host', 'shop.apps, :constructor']]],
+    ['shop--preview.apps.example', '/a', [['x-robots-tag', 'noindex'], ['x-project', 'shop'], common]],
+    [
+      'shop--preview.apps.example:8080',
+      '/docs/x',
+      [
+        ['x-robots-tag', 'noindex'],
+        ['x-project', 'shop'],
+        ['x-all', '1, 2'],
+      ],
+    ],
+    ['a.shop--preview.apps.example', '/a', [common]],
+    [
+      'shop.apps.example:8080',
+      '/docs/x',
+      [
+        ['x-rest', 'x'],
+        ['x-all', '2'],
+      ],
+    ],
+    ['shop.apps.example:8081', '/docs/x', [['x-all', '1, 2']]],
+    ['apps.elsewhere', '/', [common]],
+  ])('rules with hosts apply at theirs, in the order of the file: %s%s has %j', (host, url, expected) => {
+    expect(site(FILES, '', byHost)(url, { host })).toMatchObject({ headers: expected })
+  })
+  test('rules with hosts stand apart from the others, for edges of an earlier release', () => {
+    const { headers, hostHeaders } = splitByHost(parseHeaders(byHost).headers)
+    expect(headers.map(({ path }) => path)).toEqual(['/*', '/docs/x'])
+    expect(hostHeaders?.map(({ host, after }) => [host, after])).toEqual([
+      [':project--preview.apps.example', 0],
+      ['shop.apps.example:8080', 1],
+      ['*.example', 1],
+    ])
+  })
+})
+
+describe('a single-page application', () => {
+  const html = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' }
+  test.each<[string, Partial<RouteRequest>, string]>([
+    ['/', { headers: html }, '200 index.html'],
+    ['/about', { headers: html }, '200 index.html'],
+    ['/about/', { headers: html }, '200 index.html'],
+    ['/v1.2/about?x=1', { headers: html }, '200 index.html'],
+    ['/about', { headers: { accept: 'TEXT/HTML' } }, '200 index.html'],
+    ['/about', { headers: html, method: 'HEAD' }, '200 index.html'],
+    ['/%ff', { headers: html }, '200 index.html'],
+    ['/about', { headers: html, method: 'POST' }, '405'],
+    ['/about', {}, '404 -'],
+    ['/about', { headers: { accept: '*/*' } }, '404 -'],
+    ['/about', { headers: { accept: 'application/json' } }, '404 -'],
+    ['/logo.png', { headers: html }, '404 -'],
+    ['/logo%2Epng', { headers: html }, '404 -'],
+    ['/john.doe', { headers: html }, '404 -'],
+    ['/john.doe/', { headers: html }, '404 -'],
+    ['/assets/index-BdF3k2Lq.css', { headers: html }, '404 - hashed'],
+    ['/_next/static/x', { headers: html }, '404 - hashed'],
+    ['/gone', { headers: html }, '200 index.html'],
+    ['/moved', { headers: html }, '302 → /'],
+  ])('a single-page application answers %s with %j by %s', (url, request, expected) => {
+    const ask = site(['index.html', 'app.js'], '/gone /nothing 200\n/moved /', '', { isSinglePage: true })
+    expect(short(ask(url, request))).toBe(expected)
+  })
+  test('a site is a single-page application only where its rules say so', () => {
+    expect(short(site(['index.html'])('/about', { headers: html }))).toBe('404 -')
   })
 })

@@ -1,17 +1,11 @@
 import { lookup } from 'mrmime'
-import {
-  type Answer,
-  type HasFile,
-  type HeaderPairs,
-  plain,
-  refuseMethod,
-  type RouteRequest,
-  type Router,
-} from './answer.ts'
+import { type Answer, type HasFile, type HeaderPairs, plain, refuseMethod, type RouteRequest } from './answer.ts'
 import { isHashedPath } from './hashed-path.ts'
-import type { SiteRules } from './manifest.ts'
+import { compileHost } from './host-pattern.ts'
+import type { HeaderRule, SiteRules, UrlSpelling } from './manifest.ts'
 import { fileNameOf, normalizePath, normalizeWrittenPath } from './normalize-path.ts'
 import { EXPANDED_LENGTH_MAX, HEADERS_LENGTH_MAX, requireAtMost } from './routing-limit.ts'
+import { type SiteRouter, siteRouter } from './site-router.ts'
 import { inHeader } from './template.ts'
 
 type Captures = Record<string, string | undefined>
@@ -37,7 +31,7 @@ function fill(text: string, captures: Captures | undefined): string {
   if (captures === undefined) return text
   let expanded = 0
   return text.replaceAll(PLACEHOLDER, (whole, name: string) => {
-    const value = captures[name] ?? whole
+    const value = (Object.hasOwn(captures, name) ? captures[name] : undefined) ?? whole
     requireAtMost((expanded += value.length), EXPANDED_LENGTH_MAX)
     return value
   })
@@ -73,25 +67,40 @@ function compileRedirects(rules: SiteRules['redirects']) {
   }
 }
 
-function compileHeaders(rules: SiteRules['headers']) {
-  const compiled = rules.map(({ path, set, unset }) => ({
+/** The rules in the order of `_headers`. */
+function inOrder({ headers, hostHeaders = [] }: SiteRules): (HeaderRule & { host?: string })[] {
+  const rules: (HeaderRule & { host?: string })[] = [...headers]
+  // From the last one on, so that `after` holds.
+  for (const rule of hostHeaders.toReversed()) rules.splice(rule.after, 0, rule)
+  return rules
+}
+
+function compileHeaders(site: SiteRules) {
+  const compiled = inOrder(site).map(({ host, path, set, unset }) => ({
+    matchHost: host === undefined ? undefined : compileHost(host),
     path: normalizeWrittenPath(path),
     pattern: DYNAMIC.test(path) ? compilePath(normalizeWrittenPath(path)) : undefined,
     set,
     unset: unset.map((name) => name.toLowerCase()),
   }))
-  return (requestPath: string): { headers: HeaderPairs; important: readonly string[]; unset: string[] } => {
+  return (
+    requestPath: string,
+    request: RouteRequest,
+  ): { headers: HeaderPairs; important: readonly string[]; unset: string[] } => {
     const common = plain()
     let length = 0
     for (const rule of compiled) {
       const match = rule.pattern?.exec(requestPath) ?? null
       if (rule.pattern === undefined ? rule.path !== requestPath : match === null) continue
+      const inHost = rule.matchHost?.(request)
+      if (rule.matchHost !== undefined && inHost === undefined) continue
+      const captures = inHost === undefined ? match?.groups : { ...inHost, ...match?.groups }
       for (const name of rule.unset) {
         common.headers = common.headers.filter(([set]) => set !== name)
         if (!common.unset.includes(name)) common.unset.push(name)
       }
       for (const [name, value] of rule.set) {
-        const filled = fill(value, match?.groups)
+        const filled = fill(value, captures)
         requireAtMost((length += name.length + filled.length), HEADERS_LENGTH_MAX)
         addHeader(common.headers, name, filled)
       }
@@ -139,13 +148,17 @@ function findPage(path: string, hasFile: HasFile): { file: string } | { location
   return hasFile(`${name}/index.html`) ? { location: `${path}/` } : undefined
 }
 
-/** Returns the file that a rewrite leads to, in any spelling: visitors never see that path. */
-function findRewritten(path: string, hasFile: HasFile): string | undefined {
+/**
+ * Returns the file at a path in any spelling: of a rewrite, whose path visitors never see, and where vercel.json decides which spelling
+ * redirects to which. hasClean: `/about` is about.html.
+ */
+function findRewritten(path: string, hasFile: HasFile, hasClean = true): string | undefined {
   const name = fileNameOf(path)
   if (name === undefined) return undefined
   const below = name === '' ? 'index.html' : `${name}/index.html`
-  const candidates = path.endsWith('/') ? [below, `${name}.html`] : [name, `${name}.html`, below]
-  return candidates.find((file) => file !== '' && hasFile(file))
+  const clean = hasClean && name !== '' ? [`${name}.html`] : []
+  const candidates = path.endsWith('/') ? [below, ...clean] : [name, ...clean, below]
+  return candidates.find((file) => hasFile(file))
 }
 
 function findNotFoundPage(path: string, hasFile: HasFile): string | undefined {
@@ -166,44 +179,90 @@ function isNavigation({ headers }: RouteRequest, path: string): boolean {
   return accept.includes('text/html') || accept.includes('*/*')
 }
 
+/** True if a browser is opening a page of a single-page application: a path whose last name has no dot. */
+function isAppNavigation({ headers }: RouteRequest, path: string): boolean {
+  const last = path.slice(path.lastIndexOf('/', path.length - 2) + 1)
+  const accept = String(headers['accept'] ?? '').toLowerCase()
+  return !last.includes('.') && accept.includes('text/html')
+}
+
 /**
  * Compiles a site of plain files: the URLs and fallbacks that Cloudflare Pages documents, its `_redirects` and `_headers`.
  *
  * Redirects come before files, and so do rewrites (status 200), except for those from `…/*` to an index page, which apply to
- * missing files. `200.html` answers navigation if the site has no 404.html.
+ * missing files. `200.html` answers navigation if the site has no 404.html. spelling: of vercel.json, which then decides on all
+ * redirects from one spelling of a URL to another.
  */
-export function routeStaticSite(rules: SiteRules): Router {
+export function routeStaticSite(rules: SiteRules, spelling: UrlSpelling = {}): SiteRouter {
   const redirects = compileRedirects(rules.redirects)
-  const headersOf = compileHeaders(rules.headers)
+  const headersOf = compileHeaders(rules)
+  const isSpelled = spelling.cleanUrls !== undefined || spelling.trailingSlash !== undefined
+  const findFile = (path: string, hasFile: HasFile): ReturnType<typeof findPage> => {
+    if (!isSpelled) return findPage(path, hasFile)
+    const file = findRewritten(path, hasFile, spelling.cleanUrls !== false)
+    return file === undefined ? undefined : { file }
+  }
+  type Headers = ReturnType<typeof headersOf>
+  const rewritten = (rule: Redirect, common: Headers, hasFile: HasFile): Answer | undefined => {
+    const [to = ''] = fill(rule.to, rule.captures).split(/[?#]/)
+    const file = findRewritten(normalizeWrittenPath(to), hasFile)
+    return file === undefined ? undefined : { ...common, kind: 'asset', path: file, status: 200 }
+  }
 
-  return {
-    route(request, hasFile): Answer {
+  return siteRouter({
+    find(request, hasFile) {
       const path = normalizePath(request.path)
-      const common = headersOf(path)
       const redirect = redirects.find(path)
-      if (redirect !== undefined && redirect.status !== 200)
-        return { ...common, kind: 'redirect', status: redirect.status, location: locationOf(redirect, request.query) }
+      if (redirect !== undefined && redirect.status !== 200) {
+        const location = locationOf(redirect, request.query)
+        return { ...headersOf(path, request), kind: 'redirect', status: redirect.status, location }
+      }
+      if (redirect !== undefined) {
+        const common = headersOf(path, request)
+        const answer = () => rewritten(redirect, common, hasFile) ?? notFound(rules, path, request, common, hasFile)
+        return refuseMethod(request.method) ?? answer()
+      }
+      const page = findFile(path, hasFile)
+      if (page === undefined) return undefined
       const refused = refuseMethod(request.method)
       if (refused !== undefined) return refused
-
-      const rewritten = (rule: Redirect): Answer | undefined => {
-        const [to = ''] = fill(rule.to, rule.captures).split(/[?#]/)
-        const file = findRewritten(normalizeWrittenPath(to), hasFile)
-        return file === undefined ? undefined : { ...common, kind: 'asset', path: file, status: 200 }
-      }
-      if (redirect !== undefined) return rewritten(redirect) ?? notFound(path, request, common, hasFile)
-      const page = findPage(path, hasFile)
-      if (page !== undefined && 'file' in page) return { ...common, kind: 'asset', path: page.file, status: 200 }
-      if (page !== undefined)
-        return { ...common, kind: 'redirect', status: 308, location: withQuery(page.location, request.query) }
-      const fallback = isHashedPath(path) ? undefined : redirects.findFallback(path)
-      return (fallback && rewritten(fallback)) ?? notFound(path, request, common, hasFile)
+      return 'file' in page
+        ? { ...headersOf(path, request), kind: 'asset', path: page.file, status: 200 }
+        : {
+            ...headersOf(path, request),
+            kind: 'redirect',
+            status: 308,
+            location: withQuery(page.location, request.query),
+          }
     },
-  }
+    findRewritten(to, request, hasFile) {
+      const file = findRewritten(normalizePath(to.path), hasFile)
+      const path = normalizePath(request.path)
+      // A page is no answer to a missing script, which an earlier deployment may have.
+      if (file === undefined || (file.endsWith('.html') && isHashedPath(path))) return undefined
+      return refuseMethod(request.method) ?? { ...headersOf(path, request), kind: 'asset', path: file, status: 200 }
+    },
+    answerRest(request, hasFile) {
+      const path = normalizePath(request.path)
+      const refused = refuseMethod(request.method)
+      if (refused !== undefined) return refused
+      const common = headersOf(path, request)
+      const fallback = isHashedPath(path) ? undefined : redirects.findFallback(path)
+      return (fallback && rewritten(fallback, common, hasFile)) ?? notFound(rules, path, request, common, hasFile)
+    },
+  })
 }
 
-function notFound(path: string, request: RouteRequest, common: ReturnType<typeof plain>, hasFile: HasFile): Answer {
+function notFound(
+  { isSinglePage }: SiteRules,
+  path: string,
+  request: RouteRequest,
+  common: ReturnType<typeof plain>,
+  hasFile: HasFile,
+): Answer {
   if (isHashedPath(path)) return { ...common, kind: 'not-found', path: undefined, isHashed: true }
+  if (isSinglePage && isAppNavigation(request, path))
+    return { ...common, kind: 'asset', path: 'index.html', status: 200 }
   const page = findNotFoundPage(path, hasFile)
   if (page === undefined && hasFile('200.html') && isNavigation(request, path))
     return { ...common, kind: 'asset', path: '200.html', status: 200 }

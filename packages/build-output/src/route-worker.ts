@@ -1,7 +1,8 @@
-import { type Answer, plain, type RouteRequest, type Router } from './answer.ts'
+import { type Answer, plain, refuseMethod, type RouteRequest, withUrl } from './answer.ts'
 import type { WorkerRoutes } from './manifest.ts'
 import { normalizePath } from './normalize-path.ts'
 import { withQuery } from './query.ts'
+import { type SiteRouter, siteRouter } from './site-router.ts'
 
 /**
  * Hands a request on as the visitor sent it: proxies of images, archives and signed addresses need the path to the letter. Which requests
@@ -20,17 +21,17 @@ function callFunction(path: string, request: RouteRequest): Answer {
 }
 
 /** Routes every request to a server, except for the hashed files in the folder. path: of its Function. */
-export function routeServer(path: string, staticFolder: string | undefined): Router {
-  return {
-    route(request, hasFile) {
+export function routeServer(path: string, staticFolder: string | undefined): SiteRouter {
+  return siteRouter({
+    find(request, hasFile) {
       const name = staticFolder === undefined ? '' : normalizePath(request.path).slice(1)
-      if (staticFolder === undefined || !name.startsWith(staticFolder)) return callFunction(path, request)
+      if (staticFolder === undefined || !name.startsWith(staticFolder)) return undefined
       if (!hasFile(name)) return { ...plain(), kind: 'not-found', path: undefined, isHashed: true }
-      if (request.method === 'GET' || request.method === 'HEAD')
-        return { ...plain(), kind: 'asset', path: name, status: 200 }
-      return { ...plain(), headers: [['allow', 'GET, HEAD']], kind: 'status', status: 405 }
+      return refuseMethod(request.method) ?? { ...plain(), kind: 'asset', path: name, status: 200 }
     },
-  }
+    findRewritten: (to, request) => callFunction(path, withUrl(request, to)),
+    answerRest: (request) => callFunction(path, request),
+  })
 }
 
 /** Compiles a pattern in which `*` matches any text; matching takes time linear in the path. */
@@ -61,15 +62,18 @@ const compileRule = (pattern: string): ((path: string) => boolean) => {
  * Routes by `_routes.json` (Cloudflare Pages): paths in `include` but not in `exclude` go to the worker, all others to the files.
  * path: of the worker's Function.
  */
-export function routeWorker({ include, exclude }: WorkerRoutes, path: string, files: Router): Router {
+export function routeWorker({ include, exclude }: WorkerRoutes, path: string, files: SiteRouter): SiteRouter {
   const included = include.map(compileRule)
   const excluded = exclude.map(compileRule)
-  return {
-    route(request, hasFile) {
-      const requestPath = normalizePath(request.path)
-      const isWorkers =
-        included.some((matches) => matches(requestPath)) && !excluded.some((matches) => matches(requestPath))
-      return isWorkers ? callFunction(path, request) : files.route(request, hasFile)
-    },
+  const isWorkers = (requestPath: string): boolean => {
+    const normal = normalizePath(requestPath)
+    return included.some((matches) => matches(normal)) && !excluded.some((matches) => matches(normal))
   }
+  return siteRouter({
+    find: (request, hasFile) => (isWorkers(request.path) ? undefined : files.find(request, hasFile)),
+    findRewritten: (to, request, hasFile) =>
+      isWorkers(to.path) ? callFunction(path, withUrl(request, to)) : files.findRewritten(to, request, hasFile),
+    answerRest: (request, hasFile) =>
+      isWorkers(request.path) ? callFunction(path, request) : files.answerRest(request, hasFile),
+  })
 }

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { Answer, RouteRequest } from './answer.ts'
-import { literalPrefixOf } from './compile-route.ts'
+import { literalOf } from './compile-route.ts'
 import { indexSpellings } from './file-names.ts'
 import type { OutputManifest, Route } from './manifest.ts'
 import { compileOutput } from './router.ts'
@@ -266,7 +266,7 @@ test.each([
   ['^/a%20b$', '/a'],
   ['^(?:/x)?$', ''],
 ])('all that matches %s begins with %j', (source, prefix) => {
-  expect(literalPrefixOf(source)).toBe(prefix)
+  expect(literalOf(source).prefix).toBe(prefix)
 })
 
 describe('names with accents', () => {

@@ -5,8 +5,10 @@ import { normalizeQuery } from './normalize-path.ts'
 import { routeBuildOutput } from './route-build-output.ts'
 import { routeSpellings } from './route-spellings.ts'
 import { routeStaticSite } from './route-static-site.ts'
+import { routeVercel } from './route-vercel.ts'
 import { routeServer, routeWorker } from './route-worker.ts'
 import { withinLimits } from './routing-limit.ts'
+import type { SiteRouter } from './site-router.ts'
 
 export type { Answer, HeaderPairs, Router } from './answer.ts'
 
@@ -28,22 +30,35 @@ export function compileOutput(manifest: OutputManifest, spellingOf?: SpellingOf)
   }
 }
 
-/** Compiles the router for a worker that requests the files of its own deployment (`env.ASSETS`). */
+/**
+ * Compiles the router for a worker that requests the files of its own deployment (`env.ASSETS`). The visitor's request has passed the
+ * routes of vercel.json before.
+ */
 export const compileFiles = (manifest: OutputManifest, spellingOf?: SpellingOf): Router =>
-  compileOutput({ ...manifest, kind: 'static', functions: {} }, spellingOf)
+  compileOutput(
+    {
+      ...manifest,
+      kind: 'static',
+      functions: {},
+      ...(manifest.vercel && { vercel: { ...manifest.vercel, routes: [] } }),
+    },
+    spellingOf,
+  )
 
 function routerOf(manifest: OutputManifest): Router {
-  const site = manifest.site ?? { redirects: [], headers: [] }
-  switch (manifest.kind) {
-    case 'static':
-      return routeStaticSite(site)
-    case 'build-output':
-      return routeBuildOutput(manifest)
-    case 'worker':
-      return routeWorker(manifest.worker ?? { include: ['/*'], exclude: [] }, workerOf(manifest), routeStaticSite(site))
-    case 'server':
-      return routeServer(workerOf(manifest), manifest.staticFolder)
-  }
+  if (manifest.kind === 'build-output') return routeBuildOutput(manifest)
+  const site = siteOf(manifest, manifest.kind)
+  return manifest.vercel === undefined || manifest.vercel.routes.length === 0
+    ? site
+    : routeVercel(manifest.vercel, site)
+}
+
+function siteOf(manifest: OutputManifest, kind: 'static' | 'worker' | 'server'): SiteRouter {
+  if (kind === 'server') return routeServer(workerOf(manifest), manifest.staticFolder)
+  const files = routeStaticSite(manifest.site ?? { redirects: [], headers: [] }, manifest.vercel)
+  return kind === 'static'
+    ? files
+    : routeWorker(manifest.worker ?? { include: ['/*'], exclude: [] }, workerOf(manifest), files)
 }
 
 /** The only Function of a worker or server. */

@@ -29,11 +29,14 @@ export function requireAtMost(value: number, valueMax: number): void {
  * The clock is the thread's own CPU time, which stands still while the process waits for a CPU.
  */
 export class RoutingClock {
-  readonly #startedAt = threadCpuUs()
+  #startedAt: number | undefined
   #patterns = 0
 
   count(): void {
-    if (++this.#patterns % PATTERNS_A_LOOK === 0) requireAtMost(threadCpuUs() - this.#startedAt, ROUTING_US_MAX)
+    if (++this.#patterns % PATTERNS_A_LOOK !== 0) return
+    // From the first look on: most requests try fewer patterns, and a look costs more than they do.
+    this.#startedAt ??= threadCpuUs()
+    requireAtMost(threadCpuUs() - this.#startedAt, ROUTING_US_MAX)
   }
 }
 

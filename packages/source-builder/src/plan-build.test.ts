@@ -294,18 +294,6 @@ describe('commands', () => {
     const plain = await plan({ ...files, 'vercel.json': vercel })
     expect({ ...plain }).toEqual(await plan(files))
   })
-
-  test('members of vercel.json that are not read are named', async () => {
-    const buildPlan = await plan({
-      'package.json': built(),
-      'package-lock.json': NPM_LOCK,
-      'vercel.json': `{"$schema":"x","version":2,"rewrites":[],"__proto__":{"buildCommand":"evil"},"${'x'.repeat(200)}":1}`,
-    })
-    expect(warningsOf(buildPlan)).toEqual([
-      'vercel.json: `rewrites` is ignored.',
-      `vercel.json: \`${'x'.repeat(100)}\` is ignored.`,
-    ])
-  })
 })
 
 describe('sentences', () => {
@@ -426,15 +414,14 @@ test('lockfiles of two managers are said, with the one that is used', async () =
 
 test('the log says what was found, then the package manager and who names it, then Node, then what is wrong', async () => {
   const { notes } = await plan({
-    'package.json': built({ engines: { node: '20.x' } }),
+    'package.json': built({ engines: { node: '20.x' }, scripts: { build: 'make', odd: 1 } }),
     'package-lock.json': NPM_LOCK,
-    'vercel.json': '{"rewrites":[]}',
   })
   expect(notes).toEqual([
     { type: 'INFO', text: 'Found source, built by the build script in package.json' },
     { type: 'INFO', text: `Package manager: npm ${versionOf('npm')}, by package-lock.json` },
     { type: 'WARN', text: `package.json (engines.node) asks for Node 20.x; builds and Functions run on Node ${NODE}.` },
-    { type: 'WARN', text: 'vercel.json: `rewrites` is ignored.' },
+    { type: 'WARN', text: 'package.json: scripts: "odd" is no text, and is left out.' },
   ])
 })
 

@@ -28,16 +28,6 @@ import {
 import { findNeeds, findWorkspace, findWorkspaceTool, hasScript, type WorkspacePackage } from './workspace.ts'
 
 const WARNINGS_MAX = 50
-/** Members of vercel.json that have no effect here. */
-const QUIET = new Set([
-  '$schema',
-  'version',
-  'framework',
-  'buildCommand',
-  'installCommand',
-  'outputDirectory',
-  'devCommand',
-])
 /** Members of package.json that affect installation. */
 const INSTALLED_BY = [
   'dependencies',
@@ -384,9 +374,6 @@ export async function planBuild(
       typeof script === 'string'
         ? []
         : [`${path}: scripts: ${JSON.stringify(name.slice(0, 100))} is no text, and is left out.`],
-    ),
-    ...Object.keys(settings).flatMap((name) =>
-      QUIET.has(name) ? [] : [`vercel.json: \`${name.slice(0, 100)}\` is ignored.`],
     ),
     ...managerWarnings,
     ...(isForeign

@@ -63,7 +63,7 @@ describe('an archive', () => {
     const active = await deploy(site(100), { partBytes: 3_000 })
     const { id } = active
     expect(await logOf(platform, id)).toMatch(
-      /^INFO Unpacked 100 files .*\nINFO Found plain files: 100 assets\nINFO Stored 100 new files .*\nINFO Ready in .* s$/,
+      /^INFO Unpacked 100 files .*\nINFO Found plain files: 100 assets\nINFO A single-page application: .*\nINFO Stored 100 new files .*\nINFO Ready in .* s$/,
     )
     expect(active).toMatchObject({ status: 'ACTIVE', attempt: 1, interruptions: 0, leaseUntil: null, deadlineAt: null })
     expect(await environmentOf(platform, ana)).toMatchObject({ currentDeploymentId: id, currentSeq: active.seq })

@@ -1,6 +1,7 @@
 import { open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Output, readOutput, UnusableOutput } from '@platform/build-output/read-output'
+import { readVercel } from '@platform/build-output/read-vercel'
 import { compileOutput } from '@platform/build-output/router'
 import { explainStart } from '@platform/build-output/start-script'
 import { FunctionFailure } from '@platform/function-runtime/function-runtime'
@@ -24,7 +25,7 @@ import { functionIdOf } from '../deployments/asset-id.ts'
 import type { PrintedLine } from '../deployments/trials.ts'
 import { quotaOf } from '../../tenancy/products/quotas.ts'
 import { openUpload } from '../../storage/objects/read-object.ts'
-import { type BuildLog, insertLines, openBuildLog, sizeOf } from './build-log.ts'
+import { insertLines, openBuildLog, sizeOf } from './build-log.ts'
 import { type BuiltSource, buildSource, planSource } from './build-source.ts'
 import {
   claimDeployment,
@@ -36,6 +37,7 @@ import {
   renewLease,
   unturnedReason,
 } from './claim.ts'
+import { countOf, describeOutput, warnOfCode } from './describe-output.ts'
 import { createRedaction } from '../deployments/redact.ts'
 import { openKeptVerdicts } from './pattern-verdicts.ts'
 import { LostHold, type Run, type RunDeps, Stopping } from './run.ts'
@@ -50,8 +52,6 @@ const TRIED_MAX = 3
 const WARM_MS = 5_000
 /** Lines of a Function that are looked at for the reason why it did not start. */
 const PRINTED_MAX = 1_000
-
-const countOf = (n: number, one: string): string => `${n} ${one}${n === 1 ? '' : 's'}`
 
 /** Concatenates the parts of an upload into a file. Returns its length in bytes. */
 async function fetchArchive({ deps, deployment: { uploadId }, signal }: Run, path: string): Promise<number> {
@@ -102,20 +102,6 @@ async function rootOf({ deps, deployment }: Run, { files }: Unpacked): Promise<s
   if (root !== '' && !files.keys().some((path) => path.startsWith(`${root}/`)))
     throw new UnusableOutput(`The root directory ${JSON.stringify(chosen)} is not in the archive`)
   return root
-}
-
-function describe(log: BuildLog, { manifest, assets, functions, notes, warnings }: Output): void {
-  const files = countOf(assets.length, 'asset')
-  const crons = manifest.crons ? `, ${countOf(manifest.crons.length, 'cron')}` : ''
-  const descriptions = {
-    static: `plain files: ${files}`,
-    'build-output': `Build Output: ${files}, ${countOf(functions.length, 'Function')}, ${countOf(manifest.routes.length, 'route')}${crons}`,
-    worker: `a worker in front of plain files: ${files}`,
-    server: `a Node server: ${functions[0]?.command ?? functions[0]?.handler}`,
-  }
-  log.line('INFO', `Found ${descriptions[manifest.kind]}`)
-  for (const note of notes) log.line('INFO', note)
-  for (const warning of warnings) log.line('WARN', warning)
 }
 
 /** What is deployed: the archive itself, or the result of its build. */
@@ -230,13 +216,22 @@ async function work(run: Run, folder: string, startedAt: number): Promise<BuiltS
   const { deps, deployment, log } = run
   const { unpacked, archiveBytes } = await unpack(run, folder)
   const root = await rootOf(run, unpacked)
+  const kept = openKeptVerdicts(deps)
+  // Before a build, so that a rule that cannot be read costs no minutes of one.
+  const vercel = await readVercel(unpacked, root, { kept })
+  for (const warning of vercel?.warnings ?? []) log.line('WARN', warning)
   const plan = await planSource(run, unpacked, root)
   await run.enter('STARTING', 'BUILDING', { archiveBytes })
   const built = plan && (await buildSource(run, folder, unpacked, plan))
   const tree: Deployable = built ?? unpacked
-  const output = await readOutput(tree, built?.root ?? root, { kept: openKeptVerdicts(deps) })
+  const output = await readOutput(tree, built?.root ?? root, {
+    kept,
+    vercel,
+    appsHostname: deps.appsUrl.hostname,
+  })
   run.signal.throwIfAborted()
-  describe(log, output)
+  describeOutput(log, output)
+  warnOfCode(run, unpacked, root, output, plan)
   await store(run, tree, output)
   const credential = await createFunctionCredential(deps, deployment)
   const provisioned = await provisionVariables(deps, deployment, credential)

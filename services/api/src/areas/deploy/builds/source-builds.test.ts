@@ -379,14 +379,22 @@ describe('source', unless(obstacle), () => {
         'apps/site/main.js',
         `import { words } from 'words'; import * as again from './shared/index.js'; document.title = words + again.words`,
       ),
+      file('apps/site/vercel.json', {}),
+      file('apps/site/api/hello.js', 'export default () => {}'),
+      file('apps/site/middleware.js', 'export default () => {}'),
     ]
     const { id } = await newDeployment(platform, ana, { archive, rootDirectory: 'apps/site' })
     const ended = await untilEnded(platform, id)
-    expect(ended, await logOf(platform, id)).toMatchObject({ status: 'ACTIVE' })
+    const log = await logOf(platform, id)
+    expect(ended, log).toMatchObject({ status: 'ACTIVE' })
     const host = `${ended.label}.${platform.api.appsUrl.host}`
     const html = (await visit(platform, host, '/')).text
     const [, script = ''] = /src="(\/assets\/[^"]+\.js)"/.exec(html) ?? []
     expect((await visit(platform, host, script)).text).toContain('from the workspace')
+    // Nothing of the build reads the code that Vercel would run.
+    expect(log).toMatch(/^WARN Code in api\/ is no Function here, .*\(api\/hello\.js\)/m)
+    expect(log).toMatch(/^WARN Middleware of Vercel does not run here, .*\(middleware\.js\)/m)
+    expect(log).toMatch(/^INFO A single-page application: /m)
   })
 
   test('is stopped by the limits of its plan, and a deployment beside it is not held up', async () => {

@@ -112,6 +112,7 @@ describe('files', () => {
       'last-modified': expect.stringMatching(/GMT$/) as string,
       'cache-control': 'public, max-age=0, must-revalidate',
       'accept-ranges': 'bytes',
+      'x-robots-tag': 'noindex',
     })
     const head = await visit(platform, host, '/', { method: 'HEAD' })
     expect([head.status, head.text, head.headers['content-length']]).toEqual([200, '', '4'])

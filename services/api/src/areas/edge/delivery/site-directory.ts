@@ -20,6 +20,7 @@ const PATIENCE_MS = 1_000
 /** What a hostname serves. */
 export interface Site {
   applicationId: string
+  hostnameType: typeof hostnames.$inferSelect.type
   /** The deployment of a DEPLOYMENT hostname, or the current one of any other hostname's environment; null: none yet. */
   deployment: Pick<typeof deployments.$inferSelect, 'id' | 'status' | 'retiredAt'> | null
 }
@@ -34,6 +35,7 @@ const siteByLabel = lazyPrepared((db) =>
   db
     .select({
       applicationId: hostnames.applicationId,
+      hostnameType: hostnames.type,
       deployment: { id: deployments.id, status: deployments.status, retiredAt: deployments.retiredAt },
     })
     .from(hostnames)
