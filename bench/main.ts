@@ -13,6 +13,14 @@ import { aiHolds } from './suites/ai-holds.ts'
 import { aiUsage } from './suites/ai-usage.ts'
 import { cliDeploy, cliStart } from './suites/cli.ts'
 import { consoleLog, consoleOpen } from './suites/console.ts'
+import {
+  compressedList,
+  compressedListBr,
+  compressedPage,
+  compressedPageBr,
+  uncompressedPage,
+  uncompressedShort,
+} from './suites/compressed.ts'
 import { exchange } from './suites/exchange.ts'
 import { imageHit, imageMemory, imageMiss } from './suites/images.ts'
 import { isrHit, isrMiss, isrRenewal } from './suites/isr.ts'
@@ -41,6 +49,7 @@ import { staticLarge, staticSmall } from './suites/static-files.ts'
 import { routes } from './suites/routes.ts'
 import { getLarge, putLarge, tus } from './suites/transfers.ts'
 import { twoProcesses } from './suites/two-processes.ts'
+import { vercelHeader, vercelRules } from './suites/vercel-rules.ts'
 import { formatTable } from './table.ts'
 
 /** Every comparison there is. A new one is a file in suites/ and its line here. */
@@ -64,6 +73,8 @@ const suites: readonly Suite[] = [
   tus,
   staticSmall,
   staticLarge,
+  vercelRules,
+  vercelHeader,
   imageHit,
   imageMiss,
   imageMemory,
@@ -71,6 +82,12 @@ const suites: readonly Suite[] = [
   build,
   plan,
   functions,
+  compressedPage,
+  compressedPageBr,
+  compressedList,
+  compressedListBr,
+  uncompressedPage,
+  uncompressedShort,
   functionSockets,
   functionStreams,
   functionStart,

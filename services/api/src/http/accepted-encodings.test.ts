@@ -23,9 +23,20 @@ test.each<[string | undefined, string | undefined]>([
   ['deflate, zstd', undefined],
   ['br;q=2', undefined],
   ['br;q=x', undefined],
+  ['br;q=', undefined],
+  ['br;q=nonsense, gzip', 'gzip'],
+  ['br;q=-1, gzip;q=0x1', undefined],
+  ['gzip;q=.5', 'gzip'],
+  ['gzip;q=1.0000', 'gzip'],
+  ['identity;q=0, *', 'br'],
+  [';,;;q=1,=,', undefined],
   [' br ; q=0.001 ', 'br'],
 ])('Accept-Encoding: %s is answered in %s', (header, expected) => {
   expect(chooseEncoded(header, both)?.encoding).toBe(expected)
+})
+
+test('a header of 8 kB is read to its end', () => {
+  expect(chooseEncoded(`${'x,'.repeat(4_000)}gzip`, both)?.encoding).toBe('gzip')
 })
 
 test('only what a file has is chosen', () => {

@@ -1,13 +1,17 @@
 /** Parsed Accept-Encoding headers. Browsers send only a few distinct ones, so each is parsed once. */
 const read = new Map<string, ReadonlyMap<string, number>>()
 const READ_MAX = 500
+/** A longer header is no browser's, and parsed each time. */
+const KEPT_LENGTH_MAX = 256
+/** A q-value, also with more digits than RFC 9110 §12.4.2 allows. */
+const qValue = /^(?:0?\.\d+|[01](?:\.\d*)?)$/
 
 function readWeights(header: string): ReadonlyMap<string, number> {
   const weights = new Map<string, number>()
   for (const part of header.toLowerCase().split(',')) {
     const [name = '', ...parameters] = part.split(';').map((text) => text.trim())
     const q = parameters.find((parameter) => parameter.startsWith('q='))
-    const weight = q === undefined ? 1 : Number(q.slice(2))
+    const weight = q === undefined ? 1 : qValue.test(q.slice(2)) ? Number(q.slice(2)) : Number.NaN
     if (name !== '' && weight >= 0 && weight <= 1) weights.set(name, weight)
   }
   return weights
@@ -25,8 +29,10 @@ export function chooseEncoded<T extends { encoding: string | undefined }>(
   let weights = read.get(header)
   if (!weights) {
     weights = readWeights(header)
-    if (read.size >= READ_MAX) read.clear()
-    read.set(header, weights)
+    if (header.length <= KEPT_LENGTH_MAX) {
+      if (read.size >= READ_MAX) read.clear()
+      read.set(header, weights)
+    }
   }
   const any = weights.get('*') ?? 0
   let best: T | undefined

@@ -21,11 +21,14 @@ const AT_ONCE = 2
 const LEFT_AT_ONCE = 100
 
 const text =
-  /^(?:text\/|application\/(?:javascript|json|xml|wasm|manifest\+json|ld\+json|rss\+xml|atom\+xml|xhtml\+xml|vnd\.ms-fontobject|x-javascript)|image\/(?:svg\+xml|bmp|x-icon|vnd\.microsoft\.icon)|font\/(?:ttf|otf))|\+(?:json|xml)\b/i
+  /^(?:text\/|application\/(?:javascript|json|xml|wasm|x-ndjson|ndjson|yaml|toml|graphql|manifest\+json|ld\+json|rss\+xml|atom\+xml|xhtml\+xml|vnd\.ms-fontobject|x-javascript)|image\/(?:svg\+xml|bmp|x-icon|vnd\.microsoft\.icon)|font\/(?:ttf|otf))|\+(?:json|xml)\b/i
+
+/** True for types of content that compression makes shorter: text, and what is stored like it. */
+export const isCompressibleType = (contentType: string): boolean => text.test(contentType)
 
 /** True for content that is worth compressing: text of 256 bytes to 10 MiB. */
 export const isCompressible = (contentType: string, bytes: number): boolean =>
-  bytes >= BYTES_MIN && bytes <= BYTES_MAX && text.test(contentType)
+  bytes >= BYTES_MIN && bytes <= BYTES_MAX && isCompressibleType(contentType)
 
 type CompressDeps = Pick<DeployDeps, 'db' | 'now' | 'blobs' | 'logger'>
 

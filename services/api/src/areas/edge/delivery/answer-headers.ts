@@ -30,3 +30,7 @@ export function mergeAnswerHeaders(
   const more = added.filter(([name]) => replaced.has(name) || !own.has(name))
   return cleanAnswerHeaders([...kept, ...more], hostname)
 }
+
+/** The status for the client: a route's status replaces only a Function's 200. */
+export const statusFor = (status: number, answer: { status?: number | undefined }): number =>
+  status === 200 ? (answer.status ?? 200) : status

@@ -1,45 +1,25 @@
 import { Unavailable } from '@platform/errors/api-error'
 import type { Answer, HeaderPairs } from '@platform/build-output/router'
 import { FAILURE_HEADER } from './edge-messages.ts'
-import { FunctionFailure, type Lease } from '@platform/function-runtime/function-runtime'
-import { bareEtag, namesEtag } from '@platform/service/entity-tag'
-import type { EdgeDeps } from '../deps.ts'
+import { FunctionFailure } from '@platform/function-runtime/function-runtime'
 import { header } from '../../../http/exchange.ts'
 import type { Functions } from '../functions/functions.ts'
-import { mergeAnswerHeaders } from './answer-headers.ts'
-import { callFunction, ClientSilent, type FunctionCall, type FunctionTimings, readCall } from './call-function.ts'
+import { mergeAnswerHeaders, statusFor } from './answer-headers.ts'
+import { beginAnswer } from './begin-answer.ts'
+import { freshnessOf, isCacheable, keyOf, renew, sendCached } from './cached-answers.ts'
+import { callFunction, ClientSilent, type FunctionCall } from './call-function.ts'
 import { CollectedBody } from './collected-body.ts'
+import type { AnswerBody } from './compressed-body.ts'
 import type { DeployedFunction, DeployedSite } from './deployed-site.ts'
 import { functionPage, requestTimedOut } from './function-page.ts'
-import { flushHead } from './flush-head.ts'
+import type { FunctionAnswer, FunctionCaller } from './function-caller.ts'
 import type { FunctionLease } from './function-lease.ts'
-import type { PinnedSlots } from './pinned-slots.ts'
 import { requestBody } from './request-body.ts'
-import {
-  BODY_BYTES_MAX,
-  type CachedResponse,
-  type Freshness,
-  readFreshness,
-  type ResponseCache,
-} from './response-cache.ts'
-import { flatten, type Visit } from './visit.ts'
-
-/** What is needed to call Functions. */
-export interface FunctionCaller {
-  deps: Pick<EdgeDeps, 'functions' | 'logger' | 'clientAddress'>
-  pinned: PinnedSlots
-  timings: FunctionTimings
-  cache: ResponseCache
-  /** Delivers the replacement for a Function that failed. */
-  deliverInstead(visit: Visit, site: DeployedSite, answer: Answer): Promise<void>
-}
+import { BODY_BYTES_MAX } from './response-cache.ts'
+import type { Visit } from './visit.ts'
 
 /** A slot's failure code for a handler that threw. */
 const THREW = 'threw'
-
-type RequestHeaders = Record<string, string | string[]>
-
-export type FunctionAnswer = Extract<Answer, { kind: 'function' }>
 
 /** Headers of the client, with those that the platform and the routes set. */
 export function headersFor(
@@ -63,109 +43,10 @@ export function headersFor(
   return headers
 }
 
-/** Headers that make frameworks act on another method or path than the request's. */
-const overrides = [
-  'x-http-method-override',
-  'x-http-method',
-  'x-method-override',
-  'x-original-url',
-  'x-rewrite-url',
-] as const
-
-/** True if an answer may be cached: it depends only on the key and is not one person's. */
-function isCacheable(visit: Visit): boolean {
-  const { method } = visit
-  const { headers } = visit.incoming
-  return (
-    visit.pin === undefined &&
-    !visit.isUncached &&
-    (method === 'GET' || method === 'HEAD') &&
-    !visit.hasBody &&
-    !overrides.some((name) => headers[name] !== undefined) &&
-    headers.authorization === undefined &&
-    headers.range === undefined &&
-    headers.upgrade === undefined &&
-    !headers.cookie?.includes('__prerender_bypass=')
-  )
-}
-
-/**
- * The cache key: everything that an answer depends on except the headers in its Vary: the visitor's request, and what routes made
- * of it.
- */
-const keyOf = (site: DeployedSite, visit: Visit, answer: FunctionAnswer): string =>
-  // None of the first six can contain a line feed.
-  `${site.id}\n${visit.hostname}\n${visit.path}\n${visit.query}\n${answer.path}\n${answer.url}\n${
-    answer.requestHeaders.length + answer.requestHeadersRemoved.length === 0
-      ? ''
-      : JSON.stringify([answer.requestHeaders, answer.requestHeadersRemoved])
-  }`
-
-/** The status for the client: a route's status replaces only a Function's 200. */
-export const statusFor = (status: number, answer: Pick<FunctionAnswer, 'status'>): number =>
-  status === 200 ? (answer.status ?? 200) : status
-
-function sendCached(visit: Visit, answer: FunctionAnswer, cached: CachedResponse, isFresh: boolean): void {
-  visit.cacheStatus = isFresh ? 'hit' : 'stale'
-  const status = statusFor(cached.status, answer)
-  const headers = mergeAnswerHeaders(answer, cached.headers, visit.hostname).filter(
-    ([name]) => name !== 'content-length' && name !== 'age',
-  )
-  const age = String(Math.floor((performance.now() - cached.storedAt) / 1_000))
-  headers.push(['age', age], ['x-cache', isFresh ? 'HIT' : 'STALE'])
-  const { 'if-none-match': ifNoneMatch, 'if-modified-since': ifModifiedSince } = visit.incoming.headers
-  const etag = headers.find(([name]) => name === 'etag')?.[1]
-  const modified = headers.find(([name]) => name === 'last-modified')?.[1]
-  if (status === 200 && (ifNoneMatch !== undefined || ifModifiedSince !== undefined)) {
-    const isCurrent =
-      ifNoneMatch === undefined
-        ? modified !== undefined && modified === ifModifiedSince
-        : etag !== undefined && namesEtag(ifNoneMatch, bareEtag(etag))
-    if (isCurrent) {
-      visit.send(304, flatten(headers.filter(([name]) => name !== 'content-type' && name !== 'content-encoding')))
-      return
-    }
-  }
-  visit.send(status, [...flatten(headers), 'content-length', String(cached.body.length)], cached.body)
-}
-
-/** Freshness of an answer; undefined: it must not be cached. A cookie forbids that even if the client does not get it. */
-const freshnessOf = (status: number, received: HeaderPairs, sent: HeaderPairs): Freshness | undefined =>
-  received.some(([name]) => name === 'set-cookie') ? undefined : readFreshness(status, sent)
-
-/** Calls the Function again for a stale answer, anonymously, and caches the new one if allowed. */
-async function renew(
-  caller: FunctionCaller,
-  visit: Visit,
-  site: DeployedSite,
-  fn: DeployedFunction,
-  answer: FunctionAnswer,
-  key: string,
-  received: RequestHeaders,
-): Promise<void> {
-  const { cache, deps, timings } = caller
-  const renewal = cache.beginRenewal(key, received)
-  if (!renewal) return
-  const headers = { ...received }
-  for (const name of ['cookie', 'if-none-match', 'if-modified-since', 'content-length', 'x-request-id'])
-    if (!renewal.variesBy.includes(name)) delete headers[name]
-  let lease: Lease | undefined
-  try {
-    lease = await deps.functions.acquire(fn.deploymentId, fn.id)
-    const call = { method: 'GET', path: answer.url, headers, body: null }
-    const response = await readCall(lease, call, timings, fn.deploymentId, BODY_BYTES_MAX)
-    const sent = mergeAnswerHeaders(answer, response.headers, visit.hostname)
-    const freshness = freshnessOf(statusFor(response.status, answer), response.headers, sent)
-    if (freshness) cache.store(key, headers, response, sent, freshness)
-    // The new answer must not be cached, so the cached one is no longer valid.
-    else if (response.status < 500) cache.drop(key)
-  } catch (error) {
-    // The stale answer stays in use until it expires.
-    deps.logger.info({ err: error, deploymentId: site.id, function: fn.path }, 'a kept answer was not renewed')
-  } finally {
-    lease?.release()
-    renewal.end()
-  }
+/** Bytes of a body, as its Content-Length says; undefined: there is none. */
+export function lengthOf(headers: HeaderPairs): number | undefined {
+  const length = headers.find(([name]) => name === 'content-length')?.[1]
+  return length === undefined ? undefined : Number(length)
 }
 
 /** Forwards a call to a slot, and the answer to the client. Rejects with the error, whether or not the answer had begun. */
@@ -182,6 +63,7 @@ function passOn(
   return new Promise((resolve, reject) => {
     let keep: (() => void) | undefined
     let keeping: CollectedBody | undefined
+    let body: AnswerBody | undefined
     let lengthAhead: number | undefined
     let whole: Buffer | undefined
     const control = callFunction(lease, call, caller.timings, {
@@ -205,29 +87,35 @@ function passOn(
             if (body) caller.cache.store(key, call.headers, { status: received, headers, body }, sent, freshness)
           }
         }
-        visit.writeHead(status, [...flatten(sent), 'x-cache', freshness ? 'MISS' : 'BYPASS'])
-        // The client sees at once that a streamed answer has begun.
-        const length = headers.find(([name]) => name === 'content-length')?.[1]
-        if (length === undefined) flushHead(outgoing)
-        else lengthAhead = Number(length)
+        const headersSent: HeaderPairs = [...sent, ['x-cache', freshness ? 'MISS' : 'BYPASS']]
+        const length = lengthOf(headers)
+        body = beginAnswer(visit, caller.compressors, { status, headers: headersSent, length })
+        if (body === visit) lengthAhead = length
+        // The visitor has been answered: what is left of the body is only good for the cache.
+        if (!body && !keeping) setImmediate(() => control.abort(new ClientLeft()))
       },
       onData(chunk) {
-        keeping?.add(chunk)
+        const isKept = keeping?.add(chunk) ?? false
+        if (!body) {
+          if (keeping && !isKept) control.abort(new ClientLeft())
+          return true
+        }
         // The end of a complete body follows in the same tick, so head, body and end become one write.
         if (chunk.length === lengthAhead) {
           whole = chunk
           return true
         }
-        return visit.write(chunk, () => control.resume())
+        return body.write(chunk, () => control.resume())
       },
       onEnd() {
         keep?.()
         keeping?.forget()
-        visit.end(whole)
+        body?.end(whole)
         resolve()
       },
       onError(error) {
         keeping?.forget()
+        body?.cut?.()
         reject(error)
       },
     })
@@ -280,8 +168,9 @@ export async function deliverFunction(
   const headers = headersFor(caller, visit, answer)
   const kept = key === undefined ? undefined : cache.find(key, headers)
   if (key !== undefined && kept) {
-    sendCached(visit, answer, kept.response, kept.isFresh)
+    const sent = sendCached(caller, visit, answer, key, kept)
     if (!kept.isFresh) void renew(caller, visit, site, fn, answer, key, headers)
+    await sent
     return
   }
   visit.cacheStatus = 'bypass'

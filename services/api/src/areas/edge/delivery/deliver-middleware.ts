@@ -1,18 +1,13 @@
 import type { Answer } from '@platform/build-output/router'
 import { FunctionFailure, type Lease } from '@platform/function-runtime/function-runtime'
+import { beginAnswer } from './begin-answer.ts'
 import { callFunction, type FunctionCall } from './call-function.ts'
-import {
-  answerClientFailure,
-  answerFailure,
-  ClientLeft,
-  type FunctionCaller,
-  headersFor,
-  unreadable,
-} from './deliver-function.ts'
+import type { AnswerBody } from './compressed-body.ts'
+import { answerClientFailure, answerFailure, ClientLeft, headersFor, lengthOf, unreadable } from './deliver-function.ts'
 import type { DeployedFunction } from './deployed-site.ts'
-import { flushHead } from './flush-head.ts'
+import type { FunctionCaller } from './function-caller.ts'
 import { cleanAnswerHeaders } from './headers.ts'
-import { flatten, type Visit } from './visit.ts'
+import type { Visit } from './visit.ts'
 
 type MiddlewareAnswer = Extract<Answer, { kind: 'middleware' }>
 
@@ -31,6 +26,7 @@ function passThrough(
   const { outgoing } = visit
   return new Promise((resolve, reject) => {
     let hasPassed = false
+    let body: AnswerBody | undefined
     const control = callFunction(lease, call, caller.timings, {
       onHead(status, received) {
         const next = answer.resume({ status, headers: received })
@@ -43,25 +39,29 @@ function passThrough(
         visit.cacheStatus = 'bypass'
         visit.dropBody()
         const headers = cleanAnswerHeaders(next.headers, visit.hostname)
-        const length = received.find(([name]) => name === 'content-length')
         const isBodiless = next.status === 204 || next.status === 304
-        if (length && !isBodiless) headers.push(length)
-        visit.writeHead(next.status, flatten(headers))
-        if (!length) flushHead(outgoing)
+        const length = lengthOf(received)
+        if (length !== undefined && !isBodiless) headers.push(['content-length', String(length)])
+        body = beginAnswer(visit, caller.compressors, { status: next.status, headers, length })
+        // The visitor has been answered, and nobody reads the rest.
+        if (!body) setImmediate(() => control.abort(new ClientLeft()))
       },
       onData(chunk) {
         if (hasPassed) {
           control.abort(new Passed())
           return true
         }
-        return visit.write(chunk, () => control.resume())
+        return body?.write(chunk, () => control.resume()) ?? true
       },
       onEnd() {
         if (hasPassed) return
-        visit.end()
+        body?.end()
         resolve(undefined)
       },
-      onError: reject,
+      onError(error) {
+        body?.cut?.()
+        reject(error)
+      },
     })
     outgoing.once('close', () => {
       if (!outgoing.writableFinished) control.abort(new ClientLeft())

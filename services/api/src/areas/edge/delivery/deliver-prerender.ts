@@ -1,97 +1,28 @@
-import { createHash, timingSafeEqual } from 'node:crypto'
-import { Readable } from 'node:stream'
+import { timingSafeEqual } from 'node:crypto'
 import { hashToken } from '@platform/build-output/read-prerender'
-import type { Answer, HeaderPairs } from '@platform/build-output/router'
-import { FunctionFailure, type Lease } from '@platform/function-runtime/function-runtime'
-import { bareEtag, namesEtag, quotedEtag } from '@platform/service/entity-tag'
+import { FunctionFailure } from '@platform/function-runtime/function-runtime'
 import { header } from '../../../http/exchange.ts'
-import type { CacheStatus } from '../../observe/request-logs/table.ts'
-import type { Found, KeptPage } from '../isr/pages.ts'
-import type { IsrTags } from '../isr/tags.ts'
-import { mergeAnswerHeaders } from './answer-headers.ts'
-import { AnswerTooLong, callFunction } from './call-function.ts'
-import {
-  answerFailure,
-  ClientLeft,
-  deliverFunction,
-  failureOf,
-  headersFor,
-  sayFailure,
-  statusFor,
-} from './deliver-function.ts'
-import { type FileReader, readFile } from './deliver-file.ts'
-import type { FlatHeaders } from './deployed-file.ts'
+import type { Found } from '../isr/pages.ts'
+import { AnswerTooLong } from './call-function.ts'
+import { sizeOfCopies } from './compressed-copies.ts'
+import { answerFailure, deliverFunction } from './deliver-function.ts'
+import { readFile } from './deliver-file.ts'
 import type { DeployedPrerender } from './deployed-prerender.ts'
 import type { DeployedFunction, DeployedSite } from './deployed-site.ts'
-import { flushHead } from './flush-head.ts'
-import { isPostponed, type PostponedPage, splitPostponed } from './kept-answer.ts'
-import {
-  groupKeyOf,
-  keyOf,
-  type MadePage,
-  makePage,
-  type PageMaker,
-  sharedRequest,
-  type SharedRequest,
-} from './make-page.ts'
-import { flatten, type Visit } from './visit.ts'
-
-type PrerenderAnswer = Extract<Answer, { kind: 'prerender' }>
+import { isPostponed } from './kept-answer.ts'
+import { groupKeyOf, keyOf, type MadePage, makePage, sharedRequest, type SharedRequest } from './make-page.ts'
+import { prepare, type ReadyPage } from './ready-page.ts'
+import { type PageDeliverer, type PrerenderAnswer, sendPage, wholeOf } from './send-prerendered.ts'
+import type { Visit } from './visit.ts'
 
 const BYPASS_COOKIE = '__prerender_bypass'
 const REVALIDATE_HEADER = 'x-prerender-revalidate'
 const IF_GENERATED_HEADER = 'x-prerender-revalidate-if-generated'
-/** Cache-Control for browsers, for a page that everybody gets, and for one whose remainder is personal. */
-const SHARED_CONTROL = 'public, max-age=0, must-revalidate'
-const OWN_CONTROL = 'private, no-cache, no-store, max-age=0, must-revalidate'
-/** 132 of the 256 bits, as in our other entity tags. */
-const TAG_LENGTH = 22
 /** Pages of a deployment that are regenerated at a time; others stay as they are until they are requested again. */
 const RENEWALS_MAX = 32
 
-/** What is needed to deliver pages. */
-export interface PageDeliverer extends PageMaker {
-  reader: FileReader
-  tags: Pick<IsrTags, 'underWay'>
-  /** Pages that visitors wait for. */
-  making: Map<string, Promise<MadePage>>
-  /** Pages being regenerated while they are shown: keys by deployment. */
-  renewing: Map<string, Set<string>>
-}
-
-/** A page ready to send. */
-interface ReadyPage {
-  status: number
-  headers: HeaderPairs
-  etag: string | undefined
-  /** undefined: too long for memory; read it from `blob`. */
-  body: Buffer | undefined
-  blob: Pick<KeptPage, 'blobId' | 'bytes'> | undefined
-  postponed: PostponedPage | undefined
-  /** Its headers merged with those of routes, for the last visitor: most visitors get the same. */
-  merged?: { added: HeaderPairs; important: readonly string[]; hostname: string; headers: FlatHeaders }
-}
-
-const isSame = (a: HeaderPairs, b: HeaderPairs): boolean =>
-  a.length === b.length && a.every(([name, value], n) => name === b[n]?.[0] && value === b[n]?.[1])
-
-function mergedHeaders(page: ReadyPage, { headers: added, important }: PrerenderAnswer, hostname: string): FlatHeaders {
-  const { merged } = page
-  const isKnown =
-    merged?.hostname === hostname &&
-    isSame(merged.added, added) &&
-    merged.important.length === important.length &&
-    merged.important.every((name, n) => name === important[n])
-  if (isKnown) return merged.headers
-  const pairs = mergeAnswerHeaders({ headers: added, important }, page.headers, hostname)
-  if (!pairs.some(([name]) => name === 'cache-control'))
-    pairs.push(['cache-control', page.postponed ? OWN_CONTROL : SHARED_CONTROL])
-  const headers = flatten(pairs)
-  page.merged = { added, important, hostname, headers }
-  return headers
-}
-
-const ready = new WeakMap<Found, ReadyPage>()
+/** By what they were made of. */
+const ready = new WeakMap<Found | MadePage, ReadyPage>()
 
 /** Compares in constant time, using hashes of equal length. */
 function isToken(token: string | undefined, hash: string | undefined): token is string {
@@ -119,43 +50,22 @@ function isShared(visit: Visit, answer: PrerenderAnswer, { rules }: DeployedPrer
   )
 }
 
-/** Throws for a partially prerendered page that cannot be split: only its Function may see its state. */
-function prepare(status: number, headers: HeaderPairs, body: Buffer | undefined, blob?: ReadyPage['blob']): ReadyPage {
-  const postponed = body && splitPostponed(headers, body)
-  if (!postponed && isPostponed(headers)) throw new Error('A page that is kept in part cannot be split')
-  if (postponed) {
-    const typed = headers.filter(([name]) => name !== 'content-type' && name !== 'etag')
-    return {
-      status,
-      headers: [...typed, ['content-type', postponed.contentType]],
-      etag: undefined,
-      body,
-      blob,
-      postponed,
-    }
-  }
-  const own = headers.find(([name]) => name === 'etag')?.[1]
-  if (own !== undefined || !body) return { status, headers, etag: own, body, blob, postponed }
-  const etag = quotedEtag(createHash('sha256').update(body).digest('base64url').slice(0, TAG_LENGTH))
-  return { status, headers: [...headers, ['etag', etag]], etag, body, blob, postponed }
-}
-
 async function readyPage({ reader }: PageDeliverer, entry: Found, { fallback }: DeployedPrerender): Promise<ReadyPage> {
   const known = ready.get(entry)
   if (known) return known
   const { page } = entry
   let made: ReadyPage
-  if (page) made = prepare(page.status, page.headers, page.body ?? (await wholeOf(reader, page)), page)
+  if (page)
+    made = prepare(
+      page.status,
+      page.headers,
+      page.body ?? (isPostponed(page.headers) ? await wholeOf(reader, page) : undefined),
+      page,
+    )
   else if (fallback) made = prepare(fallback.status, fallback.headers, await readFile(reader, fallback.file))
   else throw new Error('There is neither a page nor a fallback')
   ready.set(entry, made)
   return made
-}
-
-/** The body of a long page, if it has to be split. */
-async function wholeOf({ blobs }: FileReader, { headers, blobId, bytes }: KeptPage): Promise<Buffer | undefined> {
-  if (!isPostponed(headers)) return undefined
-  return Buffer.concat(await Array.fromAsync(blobs.read(blobId, { start: 0, end: bytes - 1 }, 'owned')))
 }
 
 /** Finds a page. While the database is unavailable, shows what the build left, however old it is. */
@@ -170,119 +80,6 @@ async function findPage(
   } catch (error) {
     caller.deps.logger.warn({ err: error, deploymentId: site.id }, 'a page could not be looked up')
     return fallback && { page: undefined, freshUntil: 0, staleUntil: Infinity }
-  }
-}
-
-/** Sends a page. The shell of a partially prerendered one goes out at once, the remainder as the Function generates it. */
-async function sendPage(
-  deliverer: PageDeliverer,
-  visit: Visit,
-  site: DeployedSite,
-  answer: PrerenderAnswer,
-  page: ReadyPage,
-  cacheStatus: Exclude<CacheStatus, null>,
-  begunAt: number | undefined,
-): Promise<void> {
-  visit.cacheStatus = cacheStatus
-  const status = statusFor(page.status, answer)
-  const headers = [...mergedHeaders(page, answer, visit.hostname)]
-  if (begunAt !== undefined) {
-    const age = Math.max(0, Math.floor((deliverer.now().getTime() - begunAt) / 1_000))
-    headers.push('age', String(age))
-  }
-  headers.push('x-cache', cacheStatus.toUpperCase())
-  if (cacheStatus === 'revalidated') headers.push('x-vercel-cache', 'REVALIDATED')
-  const { 'if-none-match': tags } = visit.incoming.headers
-  if (status === 200 && page.etag !== undefined && tags !== undefined && namesEtag(tags, bareEtag(page.etag))) {
-    visit.send(
-      304,
-      headers.filter((_, n) => headers[n & ~1] !== 'content-type'),
-    )
-    return
-  }
-  if (page.postponed) {
-    await sendInTwo(deliverer, visit, site, answer, page.postponed, status, headers)
-    return
-  }
-  if (status === 204 || status === 304) {
-    visit.send(status, headers)
-    return
-  }
-  const length = page.body?.length ?? page.blob?.bytes ?? 0
-  headers.push('content-length', String(length))
-  if (page.body ?? visit.method === 'HEAD') visit.send(status, headers, page.body)
-  else if (page.blob)
-    await visit.stream(
-      status,
-      headers,
-      deliverer.reader.blobs.read(page.blob.blobId, { start: 0, end: length - 1 }, 'borrowed'),
-    )
-}
-
-/** Sends the stored shell, followed by what the Function generates from its state for this visitor. */
-async function sendInTwo(
-  { caller }: PageDeliverer,
-  visit: Visit,
-  site: DeployedSite,
-  answer: PrerenderAnswer,
-  { state, shell }: PostponedPage,
-  status: number,
-  headers: FlatHeaders,
-): Promise<void> {
-  const { chain } = site.prerenders.get(answer.path)?.rules ?? {}
-  const fn = chain && site.functions.get(chain.path)
-  if (visit.method === 'HEAD') {
-    visit.send(status, headers)
-    return
-  }
-  visit.writeHead(status, headers)
-  if (shell.length > 0) visit.write(shell, () => {})
-  else flushHead(visit.outgoing)
-  if (!fn) {
-    visit.end()
-    return
-  }
-  const own = headersFor(caller, visit, answer)
-  const matchedPath = answer.requestHeaders.find(([name]) => name === 'x-matched-path')?.[1]
-  const call = {
-    method: 'POST',
-    path: answer.url,
-    headers: {
-      ...own,
-      ...chain.headers,
-      'x-matched-path': matchedPath ?? `/${chain.path}`,
-      'content-length': String(state.length),
-    },
-    body: Readable.from([state], { objectMode: false }),
-  }
-  let lease: Lease | undefined
-  try {
-    const held = (lease = await caller.deps.functions.acquire(fn.deploymentId, fn.id))
-    await new Promise<void>((resolve, reject) => {
-      const control = callFunction(held, call, caller.timings, {
-        onHead(received) {
-          if (received !== 200)
-            control.abort(new Error(`It answered ${received} when it was asked for the rest of a page`))
-        },
-        onData: (chunk) => visit.write(chunk, () => control.resume()),
-        onEnd() {
-          visit.end()
-          resolve()
-        },
-        onError: reject,
-      })
-      visit.outgoing.once('close', () => {
-        if (!visit.outgoing.writableFinished) control.abort(new ClientLeft())
-      })
-    })
-  } catch (error) {
-    if (error instanceof ClientLeft) return
-    const failure = lease && (await failureOf(error as Error, lease))
-    if (lease && failure instanceof FunctionFailure) sayFailure(caller.deps.functions, fn, lease, visit.id, failure)
-    // The page is incomplete, and the visitor must be able to tell.
-    visit.outgoing.destroy()
-  } finally {
-    lease?.release()
   }
 }
 
@@ -355,8 +152,14 @@ async function sendMade(
     await deliverer.caller.deliverInstead(visit, site, answer.fail(500))
     return
   }
-  const sent = prepare(page.status, page.headers, page.body)
-  await sendPage(deliverer, visit, site, answer, sent, page.isKept ? cacheStatus : 'bypass', undefined)
+  // Visitors who waited for the same page share its compressed copy.
+  let sent = ready.get(page)
+  if (!sent) ready.set(page, (sent = prepare(page.status, page.headers, page.body)))
+  await sendPage(deliverer, visit, site, answer, sent, {
+    cacheStatus: page.isKept ? cacheStatus : 'bypass',
+    begunAt: undefined,
+    onCopy() {},
+  })
 }
 
 /**
@@ -396,7 +199,11 @@ export async function deliverPrerender(
     const isFresh = nowMs < entry.freshUntil && !isPlaceholder
     const begunAt = entry.page?.begunAt ?? prerender.fallback?.builtAt
     const page = ready.get(entry) ?? (await readyPage(deliverer, entry, prerender))
-    const sent = sendPage(deliverer, visit, site, answer, page, isFresh ? 'hit' : 'stale', begunAt)
+    const sent = sendPage(deliverer, visit, site, answer, page, {
+      cacheStatus: isFresh ? 'hit' : 'stale',
+      begunAt,
+      onCopy: () => pages.countCopies(site.id, key, entry, sizeOfCopies(page.copies)),
+    })
     if (!isFresh) void renew(deliverer, site, shared, { key, begunAt: entry.page?.begunAt })
     await sent
     return

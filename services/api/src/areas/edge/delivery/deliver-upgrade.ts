@@ -5,15 +5,9 @@ import { FunctionFailure } from '@platform/function-runtime/function-runtime'
 import type { Answer, HeaderPairs } from '@platform/build-output/router'
 import { mergeAnswerHeaders, pairsOf } from './answer-headers.ts'
 import { type FunctionTimings, isEventStream, noFirstByte, silentAnswer } from './call-function.ts'
-import {
-  acquireFor,
-  answerFailure,
-  type FunctionCaller,
-  headersFor,
-  throwUnlessOfFunction,
-  unreadable,
-} from './deliver-function.ts'
+import { acquireFor, answerFailure, headersFor, throwUnlessOfFunction, unreadable } from './deliver-function.ts'
 import type { DeployedFunction } from './deployed-site.ts'
+import type { FunctionCaller } from './function-caller.ts'
 import type { FunctionLease } from './function-lease.ts'
 import { flatten, type Visit } from './visit.ts'
 

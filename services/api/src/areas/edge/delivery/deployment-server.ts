@@ -9,23 +9,26 @@ import type { EdgeDeps } from '../deps.ts'
 import { asApiError, requestIdOf } from '../../../http/exchange.ts'
 import { openArtifactFinder } from '../../deploy/artifacts/artifact-blobs.ts'
 import { openAssetContents } from './asset-contents.ts'
+import { openCompressors } from './compressors.ts'
 import { deliverExternal } from './deliver-external.ts'
 import { deliverImage, type ImageDeliverer, isImage } from './deliver-image.ts'
-import { deliverFunction, type FunctionCaller } from './deliver-function.ts'
+import { deliverFunction } from './deliver-function.ts'
 import { deliverMiddleware } from './deliver-middleware.ts'
-import { deliverPrerender, type PageDeliverer } from './deliver-prerender.ts'
+import { deliverPrerender } from './deliver-prerender.ts'
 import { deliverUpgrade } from './deliver-upgrade.ts'
 import { openResponseCache } from './response-cache.ts'
 import { deliverFile, type FileReader } from './deliver-file.ts'
 import { type DeployedFunction, type DeployedSite, openDeployedSites } from './deployed-site.ts'
 import { openEarlierFiles } from './earlier-files.ts'
+import type { FunctionCaller } from './function-caller.ts'
 import { cleanAnswerHeaders } from './headers.ts'
 import type { PinnedSlots } from './pinned-slots.ts'
 import { isLabel, labelBelow } from './request-host.ts'
 import { responseOn } from './response-on.ts'
 import type { Site } from './site-directory.ts'
-import { nothingHere, type SitePage } from './site-page.ts'
-import { flatten, Visit } from './visit.ts'
+import type { PageDeliverer } from './send-prerendered.ts'
+import { nothingHere, type SitePage, withRules } from './site-page.ts'
+import { flatten, ROBOTS_HEADER, Visit } from './visit.ts'
 
 const OPERATION = 'deliverDeployment'
 
@@ -179,6 +182,7 @@ export function createDeploymentServer(deps: ServerDeps, pinned: PinnedSlots): D
     pinned,
     timings: deps.functionTimings,
     cache: openResponseCache(),
+    compressors: openCompressors(),
     deliverInstead: deliver,
   }
   const findEarlierFile = openEarlierFiles(deps.db)
@@ -214,20 +218,22 @@ export function createDeploymentServer(deps: ServerDeps, pinned: PinnedSlots): D
     site: DeployedSite,
     answer: Extract<Answer, { kind: 'not-found' }>,
   ): Promise<void> {
+    const own = () => withRules(statusPage(404), cleanAnswerHeaders(answer.headers, visit.hostname))
     if (answer.isHashed) {
       // Never the site's own 404 page: HTML in place of a script would break the requesting page.
       const path = fileNameOf(normalizePath(visit.path))
       const file = path === undefined ? undefined : await findEarlierFile(site.environmentId, path)
       if (file) await deliverFile(reader, visit, file, { ...answer, status: 200 })
-      else visit.sendPage(statusPage(404))
+      else visit.sendPage(own())
       return
     }
     const page = answer.path === undefined ? undefined : site.files.get(answer.path)
     if (page) await deliverFile(reader, visit, page, { ...answer, status: 404 })
-    else visit.sendPage(statusPage(404))
+    else visit.sendPage(own())
   }
 
   async function deliver(visit: Visit, site: DeployedSite, answer: Answer): Promise<void> {
+    if (answer.unset.includes(ROBOTS_HEADER)) visit.isNoindex = false
     switch (answer.kind) {
       case 'asset': {
         const file = site.files.get(answer.path)
@@ -242,7 +248,7 @@ export function createDeploymentServer(deps: ServerDeps, pinned: PinnedSlots): D
       }
       case 'status': {
         const headers = cleanAnswerHeaders(answer.headers, visit.hostname)
-        if (answer.status >= 400) visit.sendPage({ ...statusPage(answer.status), headers: Object.fromEntries(headers) })
+        if (answer.status >= 400) visit.sendPage(withRules(statusPage(answer.status), headers))
         else if (answer.status === 204 || answer.status === 304) visit.send(answer.status, flatten(headers))
         else visit.send(answer.status, [...flatten(headers), 'content-length', '0'])
         break
@@ -305,6 +311,8 @@ export function createDeploymentServer(deps: ServerDeps, pinned: PinnedSlots): D
       return
     }
     visit.applicationId = site.applicationId
+    // Production's hostname shows the same pages, and is the one to be found.
+    visit.isNoindex = site.hostnameType !== 'APP'
     visit.deploymentId = site.deployment?.id
     if (site.deployment) visit.servedBy = { deploymentStatus: site.deployment.status }
     const page = pageFor(site)

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import type { HeaderPairs } from '@platform/build-output/router'
+import { type CompressedCopies, sizeOfCopies } from './compressed-copies.ts'
 
 const BYTES_MAX = 134_217_728
 /** Longer bodies are passed on and not cached. */
@@ -16,6 +17,7 @@ export interface CachedResponse {
   /** As the Function sent them; routes add theirs for each request. */
   headers: HeaderPairs
   body: Buffer
+  copies: CompressedCopies
   /** By performance.now(). */
   storedAt: number
   freshUntil: number
@@ -98,6 +100,8 @@ export interface ResponseCache {
     sent: HeaderPairs,
     freshness: Freshness,
   ): void
+  /** Counts the bytes of a key's answers again, after one got a compressed copy. */
+  recount(key: string): void
   /** Forgets all answers of a key. */
   drop(key: string): void
   /**
@@ -107,8 +111,14 @@ export interface ResponseCache {
   beginRenewal(key: string, headers: RequestHeaders): { variesBy: readonly string[]; end(): void } | undefined
 }
 
-const sizeOf = ({ headers, body }: Pick<CachedResponse, 'headers' | 'body'>): number =>
-  headers.reduce((sum, [name, value]) => sum + name.length + value.length, body.length + BYTES_OF_ENTRY)
+const sizeOf = ({ headers, body, copies }: CachedResponse): number =>
+  headers.reduce(
+    (sum, [name, value]) => sum + name.length + value.length,
+    body.length + sizeOfCopies(copies) + BYTES_OF_ENTRY,
+  )
+
+const sizeOfAll = (key: string, responses: Variants['responses']): number =>
+  responses.values().reduce((sum, each) => sum + sizeOf(each), key.length)
 
 /** Caches 128 MiB, evicting the least recently used, and at most 16 variants per key. */
 export function openResponseCache(bytesMax = BYTES_MAX): ResponseCache {
@@ -137,6 +147,7 @@ export function openResponseCache(bytesMax = BYTES_MAX): ResponseCache {
         status,
         headers: received,
         body,
+        copies: {},
         storedAt,
         freshUntil,
         staleUntil: freshUntil + staleSeconds * 1_000,
@@ -145,8 +156,12 @@ export function openResponseCache(bytesMax = BYTES_MAX): ResponseCache {
         if (responses.size <= VARIANTS_MAX) break
         responses.delete(oldest)
       }
-      const bytes = responses.values().reduce((sum, each) => sum + sizeOf(each), key.length)
-      cache.set(key, { names, responses, bytes })
+      cache.set(key, { names, responses, bytes: sizeOfAll(key, responses) })
+    },
+    recount(key) {
+      const known = cache.peek(key)
+      // A new object: the cache counts a value that it has already only once.
+      if (known) cache.set(key, { ...known, bytes: sizeOfAll(key, known.responses) })
     },
     drop(key) {
       cache.delete(key)

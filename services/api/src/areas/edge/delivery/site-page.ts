@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import type { HeaderPairs } from '@platform/build-output/router'
 
 /** A page of the platform, for people, where no site answers. */
 export interface SitePage {
@@ -53,6 +54,15 @@ export function sendPage(outgoing: ServerResponse, page: SitePage): { headers: R
   const headers = { 'content-type': TYPE, 'content-length': String(body.length), ...headersOf(page) }
   outgoing.writeHead(page.status, headers).end(outgoing.req.method === 'HEAD' ? undefined : body)
   return { headers, body }
+}
+
+/** Headers about the page itself, which rules of a site do not change. */
+const ofPage = new Set(['cache-control', 'content-security-policy', 'etag', 'last-modified', 'x-content-type-options'])
+
+/** Adds the headers of a site's own rules to a page that the platform shows in its place. */
+export function withRules(page: SitePage, headers: HeaderPairs): SitePage {
+  const added = headers.filter(([name]) => !ofPage.has(name) && !name.startsWith('content-'))
+  return { ...page, headers: Object.fromEntries(added) }
 }
 
 /** 404 for a hostname that nothing has. */

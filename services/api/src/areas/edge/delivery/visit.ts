@@ -32,6 +32,9 @@ function* slicesOf(content: Buffer): Generator<Buffer> {
 
 /** A sticky URL is a credential that other origins must not see. */
 const REFERRER_POLICY = 'same-origin'
+/** What says to search engines whether an answer may be found. */
+export const ROBOTS_HEADER = 'x-robots-tag'
+const NOINDEX = 'noindex'
 const STICKY = `${STICKY_PARAMETER}=`
 
 /** Splits the sticky token from the rest of the query. Two tokens make an invalid one. Returns undefined if there is none. */
@@ -43,11 +46,9 @@ function readSticky(query: string): { token: string; rest: string } | undefined 
   return { token: tokens.join(), rest: parts.filter((part) => !part.startsWith(STICKY)).join('&') }
 }
 
-/** Adds a referrer policy to headers, unless the site sets one. */
-const withPolicy = (headers: FlatHeaders): FlatHeaders =>
-  headers.some((name, index) => index % 2 === 0 && name.toLowerCase() === 'referrer-policy')
-    ? headers
-    : [...headers, 'referrer-policy', REFERRER_POLICY]
+/** Adds a header, unless the site sets it. name: in lower case. */
+const withDefault = (headers: FlatHeaders, name: string, value: string): FlatHeaders =>
+  headers.some((each, index) => index % 2 === 0 && each.toLowerCase() === name) ? headers : [...headers, name, value]
 
 type VisitDeps = Pick<EdgeDeps, 'requestLog' | 'appsUrl' | 'place' | 'clientAddress'>
 
@@ -76,6 +77,8 @@ export class Visit {
   hasFailed = false
   /** True if the answer must be made for this request only: neither from a cache nor cached. */
   isUncached = false
+  /** True if search engines are asked to leave the answer out, unless the site says what they may do with it. */
+  isNoindex = false
   /** Bytes of the body that were passed on; 0 for a body that nobody reads. */
   requestBodyBytes = 0
   /** Set for an upgrade request; head: the bytes that followed its headers. */
@@ -183,7 +186,9 @@ export class Visit {
 
   /** Begins an answer whose body follows by `write`, and which ends with `end`. */
   writeHead(status: number, answerHeaders: FlatHeaders): void {
-    const headers = this.pin ? withPolicy(answerHeaders) : answerHeaders
+    let headers = answerHeaders
+    if (this.pin) headers = withDefault(headers, 'referrer-policy', REFERRER_POLICY)
+    if (this.isNoindex) headers = withDefault(headers, ROBOTS_HEADER, NOINDEX)
     this.#headers = headers
     this.outgoing.writeHead(status, headers)
   }
@@ -272,8 +277,14 @@ export class Visit {
 
   /** Answers with a page of the platform. */
   sendPage(page: SitePage): void {
-    const own = this.pin ? { ...page, headers: { 'referrer-policy': REFERRER_POLICY, ...page.headers } } : page
-    const { headers, body } = sendPage(this.outgoing, own)
+    const { headers, body } = sendPage(this.outgoing, {
+      ...page,
+      headers: {
+        ...(this.pin && { 'referrer-policy': REFERRER_POLICY }),
+        ...(this.isNoindex && { [ROBOTS_HEADER]: NOINDEX }),
+        ...page.headers,
+      },
+    })
     this.#headers = Object.entries(headers).flat()
     this.#isAtOnce = true
     this.#bodyBytes = this.method === 'HEAD' ? 0 : body.length

@@ -51,8 +51,9 @@ interface Row extends Record<string, unknown> {
 
 interface Known {
   found: Found
-  /** Bytes that the entry takes in memory. */
+  /** Bytes that the entry takes in memory, beside its compressed copies. */
   bytes: number
+  copiesBytes: number
   tags: readonly string[]
   /** By performance.now(), before the look-up. */
   askedAt: number
@@ -71,7 +72,7 @@ export function openIsrPages({ db, now, blobs: store, logger, notifications, tag
   const keysOf = new Map<string, Set<string>>()
   const known = new LRUCache<string, Known>({
     maxSize: BYTES_MAX,
-    sizeCalculation: ({ bytes }) => bytes + BYTES_OF_ENTRY,
+    sizeCalculation: ({ bytes, copiesBytes }) => bytes + copiesBytes + BYTES_OF_ENTRY,
     dispose(_, name) {
       const deploymentId = name.slice(0, 36)
       const keys = keysOf.get(deploymentId)
@@ -185,7 +186,8 @@ export function openIsrPages({ db, now, blobs: store, logger, notifications, tag
     const entry: Found = { ...lifetime, page }
     const tagged = row.tags ?? fallback?.tags ?? []
     const size = page ? (page.body?.length ?? 0) : (fallback?.bytes ?? 0)
-    if (!lookUp.isOutdated) keep(deploymentId, deploymentId + key, { found: entry, bytes: size, tags: tagged, askedAt })
+    if (!lookUp.isOutdated)
+      keep(deploymentId, deploymentId + key, { found: entry, bytes: size, copiesBytes: 0, tags: tagged, askedAt })
     return entry
   }
 
@@ -228,6 +230,12 @@ export function openIsrPages({ db, now, blobs: store, logger, notifications, tag
         entry.askedAt = performance.now()
         return entry.found
       }
+    },
+    countCopies(deploymentId, key, found, copiesBytes) {
+      const name = deploymentId + key
+      const entry = known.peek(name)
+      // A new object: the cache counts a value that it has already only once.
+      if (entry?.found === found) keep(deploymentId, name, { ...entry, copiesBytes })
     },
     async store(deploymentId, pages) {
       let queue = storing.get(deploymentId)

@@ -46,6 +46,8 @@ export interface IsrPages {
   peek(deploymentId: string, key: string): Found | undefined
   /** fallback: shown if there is no page. Throws the database's error if nothing is known. */
   find(deploymentId: string, key: string, fallback: Fallback | undefined): Promise<Found | undefined>
+  /** Counts the compressed copies that the caller keeps of a page: in all `bytes`. They go when the page leaves this memory. */
+  countCopies(deploymentId: string, key: string, found: Found, bytes: number): void
   /** Stores pages; those of one call all or none. A stored page that was begun later stays. Throws BadGateway (D22). */
   store(deploymentId: string, pages: readonly NewPage[]): Promise<void>
   /** The current time, by the clock that decides whether a page was begun before its tags were revalidated. */
