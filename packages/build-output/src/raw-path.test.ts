@@ -58,7 +58,7 @@ describe.each(Object.entries(manifests))('%s', (_, manifest) => {
     router.route({ method: 'GET', path, query: 'q=1', host: 'a.example', headers: {}, protocol: 'https' }, hasFile)
   const told = (answer: Answer) => JSON.stringify({ ...answer, url: undefined })
 
-  test.each(pathSpellings)('decides on %j as it decides on %s', (sent, normal) => {
+  test.each(pathSpellings)('the path %j is decided on as %s is', (sent, normal) => {
     const [answer, other] = [ask(sent), ask(normal)]
     expect(told(answer)).toBe(told(other))
     if (answer.kind === 'middleware' && other.kind === 'middleware') {

@@ -40,7 +40,7 @@ test('routes stand in phases: spelling, routes, redirects and headers before the
 })
 
 test('unknown members are a warning each, and those of other hosts name what takes their place', async () => {
-  const { warnings } = await read({
+  const { routes, warnings } = await read({
     $schema: 'x',
     version: 2,
     buildCommand: 'make',
@@ -51,6 +51,7 @@ test('unknown members are a warning each, and those of other hosts name what tak
     redirects: [redirect('/a', '/b', { env: ['A'] }), redirect('/c', '/d', { env: ['B'], note: 1 })],
     routes: [{ src: '/m', middlewarePath: '_middleware', dest: '/n', color: 'red' }],
   })
+  expect(routes[0]).toEqual({ src: '^/m$', dest: '/n' })
   expect(warnings).toEqual([
     'vercel.json: `functions` is ignored: a Function has the memory and the time of its plan, and is a worker (_worker.js), a server with a start script, or in Build Output.',
     'vercel.json: `regions` is ignored: Functions run where the edges of this platform are.',

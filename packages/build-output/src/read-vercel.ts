@@ -190,9 +190,6 @@ async function readWritten(parsed: VercelJson, name: string, warnings: Warnings)
   const { redirects = [], rewrites = [], headers = [], routes = [], cleanUrls, trailingSlash } = parsed
   if (redirects.length + rewrites.length + headers.length + routes.length > ROUTES_MAX)
     throw new UnusableOutput(`${name} has more than ${ROUTES_MAX} rules.`)
-  const service = rewrites.findIndex(({ destination: to }) => typeof to !== 'string')
-  if (service !== -1)
-    throw new UnusableOutput(`${name}: rewrites[${service}] leads to a service, and services are not served here.`)
   if (routes.some((route) => OF_MIDDLEWARE.some((member) => route[member] !== undefined)))
     warnings.add(`${name}: the middleware that routes name is ignored: only Build Output has any.`)
   const plain = routes.map((route) =>

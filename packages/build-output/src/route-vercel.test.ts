@@ -133,6 +133,23 @@ describe('plain files behind vercel.json', () => {
       })
   })
 
+  test('a rewrite to a script shows it, and one of everything keeps the rule of single-page applications out', async () => {
+    const site = await project(
+      {
+        rewrites: [
+          { source: '/latest', destination: '/app.js' },
+          { source: '/(.*)', destination: '/index.html' },
+        ],
+      },
+      { 'index.html': '', 'app.js': '' },
+    )
+    expect(site.short('/latest')).toBe('200 app.js')
+    expect([site.manifest.site?.isSinglePage, site.notes]).toEqual([
+      undefined,
+      ["vercel.json: 2 routes in front of the site's own."],
+    ])
+  })
+
   test('a rewrite of everything leaves missing scripts with a hash, and other methods, alone', async () => {
     const site = await project({ rewrites: [{ source: '/(.*)', destination: '/index.html' }] }, files)
     expect(site.short('/any/page')).toBe('200 index.html')
@@ -188,7 +205,14 @@ describe('a server behind vercel.json', () => {
       ],
     }
     const app = await project(config, { ...server, 'api/index.ts': '' })
-    expect([app.short('/api/x?a=1'), app.short('/y')]).toEqual(['ƒ server.js /api/x?a=1&from=x', 'ƒ server.js /y'])
+    expect([app.short('/api/x?a=1'), app.short('/y//z')]).toEqual([
+      'ƒ server.js /api/x?a=1&from=x',
+      'ƒ server.js /y//z',
+    ])
+    // As `builds` were routed: nothing behind it is asked.
+    const routes = [{ src: '/(.*)', dest: '/server.js' }]
+    const old = await project({ routes, rewrites: [{ source: '/x', destination: '/y' }] }, server)
+    expect(old.short('/x')).toBe('ƒ server.js /x')
   })
 
   test('gets the headers of a transform, the path of another, and the status of a route', async () => {

@@ -173,7 +173,7 @@ describe('an answer of a Function', () => {
     ['br;q=nonsense is not compressed', 'br;q=nonsense', undefined],
     ['br;q=0, identity is not compressed', 'br;q=0, identity', undefined],
     ['nothing is not compressed', undefined, undefined],
-  ])('to a client that accepts %s', async (_, accepted, encoding) => {
+  ])('a client that accepts %s gets what it likes best', async (_, accepted, encoding) => {
     const answer = await get('/page', accepted)
     expect(answer.status).toBe(200)
     expect(decoded(answer)).toBe(HTML)
@@ -208,7 +208,7 @@ describe('an answer of a Function', () => {
     },
   )
 
-  test('to a request with Range passes untouched (RFC 9110 §14.2)', async () => {
+  test('the answer to a request with Range passes untouched (RFC 9110 §14.2)', async () => {
     const answer = await get('/page', 'br', { range: 'bytes=0-9' })
     expect(changed(answer.headers)).toEqual({
       length: String(HTML.length),
@@ -234,7 +234,7 @@ describe('an answer of a Function', () => {
     },
   )
 
-  test('is 304 for a client that names the weak ETag, also where the Function compares byte by byte (RFC 9110 §13.1.2)', async () => {
+  test('a client that names the weak ETag gets 304, also where the Function compares byte by byte (RFC 9110 §13.1.2)', async () => {
     for (const path of ['/page', '/strict', '/knows', '/cached', '/cached']) {
       const { etag = 'W/"v1"' } = (await get(path, 'br')).headers
       const answer = await get(path, 'br', { 'if-none-match': path === '/knows' ? 'W/"v1"' : etag })
@@ -247,8 +247,13 @@ describe('an answer of a Function', () => {
     expect((await get('/page', 'br', { 'if-none-match': 'W/"v0"' })).status).toBe(200)
   })
 
-  test('that breaks off is never complete', async () => {
-    await expect(get('/breaks', 'br')).rejects.toThrow(/aborted|hang up/)
+  test('a compressed answer that breaks off is never complete', async () => {
+    const outcome = get('/breaks', 'br').then(
+      ({ status }) => status,
+      () => 'cut',
+    )
+    // Where nothing of it was on its way yet, a page of the platform is sent instead.
+    expect(['cut', 502]).toContain(await outcome)
   })
 })
 
@@ -360,28 +365,24 @@ test('slow readers beyond 128 MiB of compressors get their answers as they are',
   await expect.poll(memory).toBe(0)
 })
 
-describe.each([
+test.each([
   ['a cached answer', '/cached?hits'],
   ['a kept page', '/kept?n=1'],
-])('%s', (_, path) => {
-  test('is compressed once for all who get it', async () => {
-    await get(path)
-    const before = await compressions()
-    const texts = new Set<string>()
-    for (let n = 0; n < HITS; n += 10) {
-      const answers = await Promise.all(
-        Array.from({ length: 10 }, (__, k) => get(path, k % 2 ? 'br' : 'gzip, br;q=0.1')),
-      )
-      for (const answer of answers) {
-        expect(answer.headers).toMatchObject({ 'x-cache': 'HIT', vary: 'Accept-Encoding' })
-        expect(answer.headers['content-length']).toBeUndefined()
-        texts.add(decoded(answer))
-      }
+])('%s is compressed once for all who get it', async (_, path) => {
+  await get(path)
+  const before = await compressions()
+  const texts = new Set<string>()
+  for (let n = 0; n < HITS; n += 10) {
+    const answers = await Promise.all(Array.from({ length: 10 }, (__, k) => get(path, k % 2 ? 'br' : 'gzip, br;q=0.1')))
+    for (const answer of answers) {
+      expect(answer.headers).toMatchObject({ 'x-cache': 'HIT', vary: 'Accept-Encoding' })
+      expect(answer.headers['content-length']).toBeUndefined()
+      texts.add(decoded(answer))
     }
-    expect(texts.size).toBe(1)
-    expect([...texts][0]).toContain(HTML)
-    expect(await compressions()).toBe(before + 2)
-  })
+  }
+  expect(texts.size).toBe(1)
+  expect([...texts][0]).toContain(HTML)
+  expect(await compressions()).toBe(before + 2)
 })
 
 test('a kept page that is made anew leaves no copy of the old one', async () => {

@@ -7,7 +7,7 @@ const GET = { method: 'GET', incoming: { headers: { 'accept-encoding': 'gzip, br
 
 const requestOf = (headers: Record<string, string>, more = {}) => ({ ...GET, incoming: { headers }, ...more })
 
-describe('an answer is left untouched', () => {
+describe('what is left untouched', () => {
   test.each<[string, Parameters<typeof negotiate>]>([
     ['to POST', [{ ...GET, method: 'POST' }, 200, HTML, undefined]],
     ['to OPTIONS', [{ ...GET, method: 'OPTIONS' }, 200, HTML, undefined]],
@@ -32,12 +32,12 @@ describe('an answer is left untouched', () => {
     ['with Content-Range', [GET, 200, [...HTML, ['content-range', 'bytes 0-1/2']], undefined]],
     ['with no-transform', [GET, 200, [...HTML, ['cache-control', 'public, No-Transform']], undefined]],
     ['with a digest of its bytes', [GET, 200, [...HTML, ['content-digest', 'sha-256=:x:']], undefined]],
-  ])('%s', (_, [request, status, headers, length]) => {
+  ])('an answer %s is left untouched', (_, [request, status, headers, length]) => {
     expect(negotiate(request, status, headers, length)).toBeUndefined()
   })
 })
 
-describe('an answer may be compressed', () => {
+describe('what may be compressed', () => {
   test.each<[string, Parameters<typeof negotiate>]>([
     ['to HEAD', [{ ...GET, method: 'HEAD' }, 200, HTML, undefined]],
     ['of 1,024 bytes', [GET, 200, HTML, 1_024]],
@@ -49,7 +49,7 @@ describe('an answer may be compressed', () => {
     ['of SVG', [GET, 200, [['content-type', 'image/svg+xml']], undefined]],
     ['of React components', [GET, 200, [['content-type', 'text/x-component']], undefined]],
     ['with x-no-transform', [GET, 200, [...HTML, ['cache-control', 'x-no-transform']], undefined]],
-  ])('%s', (_, [request, status, headers, length]) => {
+  ])('an answer %s may be compressed', (_, [request, status, headers, length]) => {
     expect(negotiate(request, status, headers, length)?.encoded?.encoding).toBe('br')
   })
 })

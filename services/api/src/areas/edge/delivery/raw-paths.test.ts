@@ -39,9 +39,12 @@ describe('a Node server', () => {
       },
     ])
   })
-  test.each([...paths, '/a%2Fb//c/../z', '/../../etc/./passwd'])('gets the path %s as it was sent', async (path) => {
-    expect((await visit(platform, host, path)).text).toBe(path)
-  })
+  test.each([...paths, '/a%2Fb//c/../z', '/../../etc/./passwd'])(
+    'a Node server gets the path %s as it was sent',
+    async (path) => {
+      expect((await visit(platform, host, path)).text).toBe(path)
+    },
+  )
 })
 
 describe('a worker', () => {
@@ -57,15 +60,15 @@ describe('a worker', () => {
       { name: 'open/index.html', content: 'file' },
     ])
   })
-  test.each(paths.filter((path) => !path.includes('\\')))('gets the path %s as it was sent', async (path) => {
+  test.each(paths.filter((path) => !path.includes('\\')))('a worker gets the path %s as it was sent', async (path) => {
     expect((await visit(platform, host, path)).text).toBe(`worker http://${host}${path}`)
   })
   test.each(['/secret/', '/secret//', '/%73ecret/', '/open/../secret/', '/open/%2e%2e/secret/', '/open\\..\\secret/'])(
-    'answers %s, whose file it guards',
+    'a worker answers %s, whose file it guards',
     async (path) => expect((await visit(platform, host, path)).text).toMatch(/^worker /),
   )
   test.each(['/open/', '//open/', '/%6fpen/', '/secret/../open/'])(
-    'leaves %s to the files, as its rules say of that path',
+    'a worker leaves %s to the files, as its rules say of that path',
     async (path) => expect((await visit(platform, host, path)).text).toBe('file'),
   )
 })

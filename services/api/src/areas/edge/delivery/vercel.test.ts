@@ -96,7 +96,7 @@ describe('rewrites of plain files', () => {
 describe('a Node server with vercel.json', unless(obstacle), () => {
   const server = [echo, file('package.json', {})]
 
-  test('gets the requests that redirects leave alone, with the headers of vercel.json', async () => {
+  test('a Node server gets the requests that redirects leave alone, with the headers of vercel.json', async () => {
     const { host } = await deploy({ ...redirectCases.config, ...headerCases.config }, server)
     for (const each of visited(redirectCases.cases)) {
       const expected = each.is.includes('→') ? each.is : `200 ${each.url}`
@@ -107,7 +107,7 @@ describe('a Node server with vercel.json', unless(obstacle), () => {
     expect((await visit(platform, host, '/a%2Fb//c/../z?q')).text).toBe('/a%2Fb//c/../z?q')
   })
 
-  test('gets the paths that rewrites make', async () => {
+  test('a Node server gets the paths that rewrites make', async () => {
     const { host } = await deploy(rewriteCases.config, server)
     for (const each of visited(rewriteCases.cases))
       expect([each.url, (await ask(host, each)).text]).toEqual([each.url, each.sees])
@@ -135,7 +135,7 @@ test('vercel.json comes before the routes of Build Output, and its crons are the
 })
 
 describe('vercel.json that asks for what is not here', () => {
-  test('is warned of in the log, and the rest of it works', async () => {
+  test('a member of vercel.json that does nothing here is a warning, and the rest of it works', async () => {
     const { host, log } = await deploy(
       {
         functions: {},
