@@ -313,7 +313,7 @@ describe('Build Output behind vercel.json', () => {
     expect(site.manifest.vercel).toBeUndefined()
   })
 
-  test('what vercel build made has vercel.json in it already', async () => {
+  test('vercel.json is not applied again to what vercel build made', async () => {
     const site = await project(config, { ...files, '.vercel/output/builds.json': '{}' })
     expect(site.short('/a')).toBe('200 index.html')
     expect(site.notes).toContain(

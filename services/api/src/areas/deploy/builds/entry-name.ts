@@ -12,8 +12,8 @@ interface EntryName {
 }
 
 /**
- * Decodes the name of an entry. Info-ZIP, and Archive Utility of macOS, write UTF-8 without its flag, so names that are UTF-8 are taken
- * for that, whoever made the archive.
+ * Decodes the name of an entry. Info-ZIP, and Archive Utility of macOS, write UTF-8 without its flag, so a name that is
+ * valid UTF-8 is read as UTF-8, whichever tool made the archive.
  *
  * Throws UnusableOutput for a name that has the flag and is not UTF-8.
  */

@@ -12,8 +12,8 @@ export const sizeOfCopies = (copies: CompressedCopies): number =>
   Object.values(copies).reduce((sum, copy) => sum + (Buffer.isBuffer(copy) ? copy.length : 0), 0)
 
 /**
- * A compressed copy of a body, made for the first visitor who wants it. Returns undefined if there is none, and the answer is to be
- * sent as it is. Rejects with the error of `body.read`; the next visitor tries again.
+ * Returns the compressed copy of a body, which is made for the first visitor who wants it; undefined if there is none and the answer
+ * is sent as it is. Rejects with the error of `body.read`; the next visitor tries again.
  *
  * onMade: called once for each copy, which counts from then on.
  */

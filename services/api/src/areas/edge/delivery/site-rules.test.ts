@@ -91,7 +91,7 @@ https://:project.pages.dev/*
     expect((await visit(platform, own, `/${path}`, { headers: html })).text).not.toContain('secret')
   })
 
-  test('what is not sent is a warning each in the log, which says what to use instead', () => {
+  test('the log warns of each kind of file that is not sent, and says what to use instead', () => {
     const lines = log.split('\n').filter((line) => line.startsWith('WARN '))
     for (const path of code) expect(lines.filter((line) => line.includes(path))).toHaveLength(1)
     for (const path of configuration) expect(lines.filter((line) => line.startsWith(`WARN ${path} `))).toHaveLength(1)
